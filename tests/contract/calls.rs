@@ -195,7 +195,7 @@ fn whole_schema(tool: &str, arguments: &Value) -> Option<Value> {
             settings.into_generator().into_root_schema_for::<core_tools::sessions::SupervisorStatus>()
         }
         "pause" | "resume" => {
-            settings.into_generator().into_root_schema_for::<core_tools::sessions::PauseChange>()
+            settings.into_generator().into_root_schema_for::<core_tools::sessions::SupervisorPauseChange>()
         }
         "new_session" | "run_agent_command" => {
             settings.into_generator().into_root_schema_for::<core_tools::sessions::SessionStarted>()

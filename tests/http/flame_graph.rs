@@ -2,7 +2,7 @@
 //! file and sent by the server.
 
 use crate::browser::Browser;
-use core_tools::trace::flame::{GraphTitle, svg};
+use core_tools::trace::flame::{FlameGraphTitle, svg};
 use core_tools::trace::{CallTree, ProfiledFunction};
 use integration_tests::{HttpServer, Project};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn graph() -> String {
     add(&["main", "poll", "work"], 200);
     add(&["main", "poll"], 100);
     add(&["main", "</script><script>document.title = 'owned'</script>"], 300);
-    svg(&tree, &GraphTitle::new("CPU of node, process 4711", "1,000 samples in 10 s"), |weight| {
+    svg(&tree, &FlameGraphTitle::new("CPU of node, process 4711", "1,000 samples in 10 s"), |weight| {
         format!("{weight} us")
     })
 }

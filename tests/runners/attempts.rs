@@ -1,7 +1,7 @@
 //! Attempts of one test, workers that die beneath one, and tests that were not selected.
 
 use crate::support::SampleProject;
-use core_tools::testing::{ProblemKind, TestReport, TestStatus};
+use core_tools::testing::{TestReport, TestRunProblemKind, TestStatus};
 
 fn outcomes(report: &TestReport) -> Vec<(&str, TestStatus, Option<u64>, bool)> {
     let mut tests: Vec<_> = report
@@ -61,7 +61,7 @@ fn a_conftest_that_cannot_be_loaded_is_a_collection_error() {
         sample.write("conftest.py", conftest);
         let report = sample.run("", "");
         let error = report.error.as_ref().unwrap();
-        assert_eq!(error.kind, ProblemKind::CollectionError, "{}", report.to_text());
+        assert_eq!(error.kind, TestRunProblemKind::CollectionError, "{}", report.to_text());
         assert!(error.message.contains("conftest"), "{}", report.to_text());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::support::SampleProject;
 use crate::swallowed::fails_as;
-use core_tools::testing::{ProblemKind, RunTests};
+use core_tools::testing::{RunTests, TestRunProblemKind};
 
 const SETTINGS: &str = "SECRET_KEY = 'x'\nDATABASES = {'default': {'ENGINE': 'django.db.backends.sqlite3', 'NAME': ':memory:'}}\nINSTALLED_APPS = ['shop']\nDEFAULT_AUTO_FIELD = 'django.db.models.AutoField'\n";
 const MANAGE: &str = "import os, sys\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'settings')\nfrom django.core.management import execute_from_command_line\nexecute_from_command_line(sys.argv)\n";
@@ -53,10 +53,10 @@ fn a_failure_of_django_that_make_hides_is_a_failure() {
     let Some(sample) = project() else { return };
     sample.write("Makefile", "test:\n\t-.venv/bin/python manage.py test\n");
     let report = sample.try_run(&RunTests::new().runner("make")).unwrap();
-    fails_as(&report, ProblemKind::Mismatch);
+    fails_as(&report, TestRunProblemKind::Mismatch);
     assert_eq!((report.passed, report.failed), (2, 1), "{}", report.to_text());
     // One that ends before it runs a test.
     sample.write("settings.py", "import nope\n");
     let report = sample.try_run(&RunTests::new().runner("make")).unwrap();
-    fails_as(&report, ProblemKind::RunnerFailed);
+    fails_as(&report, TestRunProblemKind::RunnerFailed);
 }

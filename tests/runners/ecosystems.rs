@@ -2,7 +2,7 @@
 //! package managers of Node.
 
 use crate::support::SampleProject;
-use core_tools::testing::{ProblemKind, RunTests, TestReport};
+use core_tools::testing::{RunTests, TestReport, TestRunProblemKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -140,7 +140,7 @@ fn nox_runs_its_sessions_and_an_error_in_one_is_a_failure() {
     );
     let report = all(&sample);
     assert_eq!((report.success, report.passed), (Some(false), 1), "{}", report.to_text());
-    assert_eq!(report.error.as_ref().unwrap().kind, ProblemKind::RunnerFailed);
+    assert_eq!(report.error.as_ref().unwrap().kind, TestRunProblemKind::RunnerFailed);
     assert!(report.output.as_ref().unwrap().contains("unclean"), "{}", report.to_text());
 }
 
@@ -160,7 +160,12 @@ fn a_project_of_unittest_alone_is_run_by_unittest() {
     assert_eq!((folder.passed, folder.failed), (1, 2), "{}", folder.to_text());
     sample.write("tests/test_b.py", "import nothing_of_this_name\n");
     let broken = all(&sample);
-    assert_eq!(broken.error.as_ref().unwrap().kind, ProblemKind::CollectionError, "{}", broken.to_text());
+    assert_eq!(
+        broken.error.as_ref().unwrap().kind,
+        TestRunProblemKind::CollectionError,
+        "{}",
+        broken.to_text()
+    );
 }
 
 #[test]
@@ -212,10 +217,15 @@ fn make_hides_no_failure_and_check_is_a_test_command_too() {
     let report = all(&sample);
     assert_eq!(report.command, "make check");
     assert_eq!((report.success, report.passed, report.failed), (Some(false), 1, 2), "{}", report.to_text());
-    assert_eq!(report.error.as_ref().unwrap().kind, ProblemKind::Mismatch);
+    assert_eq!(report.error.as_ref().unwrap().kind, TestRunProblemKind::Mismatch);
     sample.write("Makefile", "check:\n\tno-such-program\n");
     let report = all(&sample);
-    assert_eq!(report.error.as_ref().unwrap().kind, ProblemKind::RunnerMissing, "{}", report.to_text());
+    assert_eq!(
+        report.error.as_ref().unwrap().kind,
+        TestRunProblemKind::RunnerMissing,
+        "{}",
+        report.to_text()
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! running is named where the runner tells it, and no process is left.
 
 use crate::support::SampleProject;
-use core_tools::testing::{ProblemKind, RunTests, TestReport, TestStatus};
+use core_tools::testing::{RunTests, TestReport, TestRunProblemKind, TestStatus};
 use std::fs;
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ impl BadEndingProject {
             let report = sample.try_run(&self.request(Duration::from_secs(limit))).unwrap();
             leaves_nothing(&sample, &format!("sleep {seconds}"));
             let problem = report.error.as_ref().unwrap();
-            assert_eq!(problem.kind, ProblemKind::TimedOut, "{}", report.to_text());
+            assert_eq!(problem.kind, TestRunProblemKind::TimedOut, "{}", report.to_text());
             assert!(!report.is_success());
             if sample.path().join("began").exists() && self.has_reported_the_hang(&report) {
                 assert_eq!(problem.message, format!("Test runner timed out after {limit}s"));
@@ -112,7 +112,7 @@ impl BadEndingProject {
         let report = sample.try_run_with_progress(&request, on_progress).unwrap();
         assert!(sample.path().join("began").exists(), "the test began: {}", report.to_text());
         let problem = report.error.as_ref().unwrap();
-        assert_eq!(problem.kind, ProblemKind::Crashed, "{}", report.to_text());
+        assert_eq!(problem.kind, TestRunProblemKind::Crashed, "{}", report.to_text());
         assert!(!report.is_success());
         assert!(self.keeps_what_came(&report), "what came before is kept: {}", report.to_text());
         if self.reports_starts {

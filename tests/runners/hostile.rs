@@ -1,7 +1,7 @@
 //! Projects that make a runner say what is not so, or make it be read so.
 
 use crate::support::SampleProject;
-use core_tools::testing::{ProblemKind, RunTests, TestError, TestReport, TestStatus};
+use core_tools::testing::{RunTests, TestError, TestReport, TestRunProblemKind, TestStatus};
 
 macro_rules! sample {
     ($program:expr) => {
@@ -15,7 +15,7 @@ macro_rules! sample {
 const CARGO: &str = "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
 
 #[track_caller]
-fn is_no_pass(report: &TestReport, expected: ProblemKind) {
+fn is_no_pass(report: &TestReport, expected: TestRunProblemKind) {
     let kind = report.error.as_ref().map(|error| error.kind);
     assert_eq!((kind, report.is_success()), (Some(expected), false), "{}", report.to_text());
 }
@@ -87,7 +87,7 @@ fn check_names_of_javascript_tests(program: &str, runner: &str, file: &str, head
     let tests = "describe('suite', () => {\n  it('adds 1', () => {});\n  it('adds [2]', () => {});\n  it('/3/', () => {});\n});\nit('a > b', () => {});\n";
     sample.write("package.json", &package).write(file, &format!("{head}{tests}"));
     for name in ["adds (1)", "adds [13]", "/adds 1/"] {
-        is_no_pass(&sample.run(runner, &format!("{file}::{name}")), ProblemKind::NoTests);
+        is_no_pass(&sample.run(runner, &format!("{file}::{name}")), TestRunProblemKind::NoTests);
     }
     for name in ["suite > adds [2]", "a > b"] {
         let report = sample.run(runner, &format!("{file}::{name}"));
@@ -142,20 +142,20 @@ fn names_of_go_bats_ctest_and_nextest_are_literal_and_select_as_they_stand_in_re
         );
         assert_eq!(sample.run("go", "TestSub").passed, 4);
         for name in ["TestSub/a_.b.", "TestSub.", "TestSu|TestX", "TestSub/(a_b)"] {
-            is_no_pass(&sample.run("go", name), ProblemKind::NoTests);
+            is_no_pass(&sample.run("go", name), TestRunProblemKind::NoTests);
         }
     }
     if let Some(sample) = SampleProject::empty("bats") {
         sample.write("tests/a.bats", "@test \"adds (1)\" {\n  true\n}\n@test \"adds 2\" {\n  true\n}\n");
         assert_eq!(ran(&sample.run("bats", "adds (1)")), ["adds (1)"]);
-        is_no_pass(&sample.run("bats", "adds (2)"), ProblemKind::NoTests);
+        is_no_pass(&sample.run("bats", "adds (2)"), TestRunProblemKind::NoTests);
     }
     if let Some(sample) = SampleProject::empty("ctest") {
         let head = "cmake_minimum_required(VERSION 3.21)\nproject(sample NONE)\nenable_testing()\n";
         let add = |name: &str| format!("add_test(NAME \"{name}\" COMMAND ${{CMAKE_COMMAND}} -E true)\n");
         sample.write("CMakeLists.txt", &format!("{head}{}{}", add("a+b"), add("aab")));
         assert_eq!(ran(&sample.run("ctest", "a+b")), ["a+b"]);
-        is_no_pass(&sample.run("ctest", "a.b.*"), ProblemKind::NoTests);
+        is_no_pass(&sample.run("ctest", "a.b.*"), TestRunProblemKind::NoTests);
         sample.write("tests/a.c", "");
         for path in ["tests", "tests/a.c"] {
             let error = asked(&sample, "ctest", path).unwrap_err();
@@ -178,9 +178,9 @@ fn names_of_go_bats_ctest_and_nextest_are_literal_and_select_as_they_stand_in_re
 fn make_that_has_nothing_to_do_is_no_pass_and_neither_make_nor_npm_selects() {
     let sample = sample!("make");
     sample.write("Makefile", "test:\n").write("test/a.sh", "");
-    is_no_pass(&sample.run("make", ""), ProblemKind::NoTests);
+    is_no_pass(&sample.run("make", ""), TestRunProblemKind::NoTests);
     sample.write("Makefile", "test: all\nall:\n");
-    is_no_pass(&sample.run("make", ""), ProblemKind::NoTests);
+    is_no_pass(&sample.run("make", ""), TestRunProblemKind::NoTests);
     // Nothing in it reports a test, so that nothing is verified.
     for recipe in ["@true", "-@false", "@false || true"] {
         sample.write("Makefile", &format!(".PHONY: test\ntest:\n\t{recipe}\n"));
@@ -230,10 +230,10 @@ fn pytest_that_is_left_in_the_middle_is_no_pass_whatever_its_exit_code() {
     let sample = sample!("pytest");
     let test = "import pytest\ndef test_a(): pass\ndef test_b(): pytest.exit('stop', returncode=0)\ndef test_c(): pass\n";
     sample.write(PYTEST.0, PYTEST.1).write("test_a.py", test);
-    is_no_pass(&sample.run("pytest", ""), ProblemKind::Crashed);
+    is_no_pass(&sample.run("pytest", ""), TestRunProblemKind::Crashed);
     let stops = "import pytest\n@pytest.fixture(autouse=True)\ndef stop(request):\n    yield\n    request.session.shouldstop = 'enough'\n@pytest.hookimpl(trylast=True)\ndef pytest_sessionfinish(session):\n    session.exitstatus = 0\n";
     sample.write("conftest.py", stops).write("test_a.py", "def test_a(): pass\ndef test_b(): pass\n");
-    is_no_pass(&sample.run("pytest", ""), ProblemKind::Crashed);
+    is_no_pass(&sample.run("pytest", ""), TestRunProblemKind::Crashed);
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn files_of_node_that_end_in_the_middle_are_no_pass_and_a_test_may_bear_the_name
         "test('one', () => {});\ntest('two', () => new Promise(() => setTimeout(() => process.exit(0), 500)));\ntest('three', () => {});\n",
     ] {
         sample.write("a.test.js", &format!("{head}{exits}"));
-        is_no_pass(&sample.run("node", ""), ProblemKind::Crashed);
+        is_no_pass(&sample.run("node", ""), TestRunProblemKind::Crashed);
     }
     // What tests nothing by node's means is told, and is not in the way.
     sample.write("a.test.js", "require('assert')(true);\n");
@@ -483,7 +483,7 @@ fn a_result_that_a_test_of_cargo_prints_hides_no_failure_of_the_next_binary() {
     let expected = [("tests/a.rs", "prints"), ("tests/b.rs", "fails"), ("tests/c.rs", "fails")];
     assert_eq!(failed, expected, "{}", report.to_text());
     // Whatever was printed is no result that cargo's own summary counts.
-    is_no_pass(&report, ProblemKind::Mismatch);
+    is_no_pass(&report, TestRunProblemKind::Mismatch);
 }
 
 #[test]
@@ -500,7 +500,7 @@ fn a_target_of_cargo_with_a_harness_of_its_own_is_told() {
         report.notes
     );
     sample.write("tests/own.rs", "fn main() { std::process::exit(3) }\n");
-    is_no_pass(&sample.run("cargo", ""), ProblemKind::RunnerFailed);
+    is_no_pass(&sample.run("cargo", ""), TestRunProblemKind::RunnerFailed);
 }
 
 #[test]
@@ -512,7 +512,7 @@ fn packages_of_go_that_do_not_compile_or_panic_are_told_with_paths_from_the_root
     sample.write("good/a_test.go", &test("")).write("bad/a_test.go", &test("undefined()"));
     let report = sample.run("go", "");
     assert_eq!((report.passed, report.failed), (1, 0), "{}", report.to_text());
-    is_no_pass(&report, ProblemKind::CompileError);
+    is_no_pass(&report, TestRunProblemKind::CompileError);
     assert!(
         report.error.as_ref().unwrap().message.contains("example.org/sample/bad"),
         "{}",

@@ -1,7 +1,7 @@
 //! The project's own test command, with everything that it runs, and its exit code above all.
 
 use crate::support::SampleProject;
-use core_tools::testing::{ProblemKind, RunTests, TestReport};
+use core_tools::testing::{RunTests, TestReport, TestRunProblemKind};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -123,7 +123,7 @@ fn every_command_of_a_script_counts() {
     sample.write("integration.js", "console.error('the server is down');\nprocess.exit(3);\n");
     let report = fails(&sample, 1, 0);
     let error = report.error.as_ref().unwrap();
-    assert_eq!(error.kind, ProblemKind::RunnerFailed);
+    assert_eq!(error.kind, TestRunProblemKind::RunnerFailed);
     assert!(error.message.contains("`node integration.js` failed"), "{}", report.to_text());
     assert!(report.output.as_ref().unwrap().contains("the server is down"), "{}", report.to_text());
     let commands: Vec<_> = report
@@ -173,7 +173,7 @@ fn an_exit_code_alone_verifies_nothing() {
     scripts(&sample, &json!({"test": "node run.js"}));
     sample.write("run.js", "console.log('half way');\nprocess.exit(4);\n");
     let report = fails(&sample, 0, 0);
-    assert_eq!(report.error.as_ref().unwrap().kind, ProblemKind::RunnerFailed);
+    assert_eq!(report.error.as_ref().unwrap().kind, TestRunProblemKind::RunnerFailed);
     assert!(report.output.as_ref().unwrap().contains("half way"), "{}", report.to_text());
 }
 
@@ -185,7 +185,7 @@ fn a_failure_that_the_script_hides_is_no_success() {
     assert_eq!(npm_test(&sample), 0);
     let report = all(&sample);
     assert_eq!((report.success, report.passed, report.failed), (Some(false), 1, 1), "{}", report.to_text());
-    assert_eq!(report.error.as_ref().unwrap().kind, ProblemKind::Mismatch);
+    assert_eq!(report.error.as_ref().unwrap().kind, TestRunProblemKind::Mismatch);
 }
 
 #[test]
@@ -376,7 +376,12 @@ fn a_runner_that_is_not_installed_is_told() {
     let sample = sample!("node");
     scripts(&sample, &json!({"test": "mocha --recursive"}));
     let report = fails(&sample, 0, 0);
-    assert_eq!(report.error.as_ref().unwrap().kind, ProblemKind::RunnerMissing, "{}", report.to_text());
+    assert_eq!(
+        report.error.as_ref().unwrap().kind,
+        TestRunProblemKind::RunnerMissing,
+        "{}",
+        report.to_text()
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `filter`, `args` and `failed_only`: a part of the tests, by the runner's own options.
 
 use crate::support::SampleProject;
-use core_tools::testing::{ProblemKind, RunTests, TestError, TestReport, TestStatus};
+use core_tools::testing::{RunTests, TestError, TestReport, TestRunProblemKind, TestStatus};
 use integration_tests::{Era, Wire};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -179,7 +179,7 @@ fn a_pattern_that_fits_no_test_is_no_pass() {
     let report = sample.try_run(&RunTests::new().filter("NoSuchTest")).unwrap();
     assert_eq!(
         report.error.as_ref().map(|error| error.kind),
-        Some(ProblemKind::NoTests),
+        Some(TestRunProblemKind::NoTests),
         "{}",
         report.to_text()
     );

@@ -2,7 +2,7 @@
 
 use crate::support::SampleProject;
 use crate::swallowed::{Files, fails_as, run_make, run_script};
-use core_tools::testing::{ProblemKind, RunTests, TestReport};
+use core_tools::testing::{RunTests, TestReport, TestRunProblemKind};
 
 macro_rules! sample {
     ($program:expr) => {
@@ -36,7 +36,7 @@ fn each_run_of_mocha_in_a_program_is_reported() {
         let sample = sample!("mocha");
         sample.write("run.js", &program(first, second));
         let report = run_script(&sample, "node run.js", files);
-        fails_as(&report, ProblemKind::Mismatch);
+        fails_as(&report, TestRunProblemKind::Mismatch);
         assert_eq!(counts(&report), (3, 1), "{}", report.to_text());
         assert!(report.to_text().contains("BADMSG"), "{}", report.to_text());
     }
@@ -58,7 +58,7 @@ fn each_run_of_jest_in_a_program_is_reported() {
         ),
     ];
     let report = run_script(&sample, "node run.js", files);
-    fails_as(&report, ProblemKind::Mismatch);
+    fails_as(&report, TestRunProblemKind::Mismatch);
     assert_eq!(counts(&report), (5, 1), "{}", report.to_text());
 }
 
@@ -118,7 +118,7 @@ fn a_suite_that_a_script_runs_without_a_runner_is_reported_as_its_own() {
         ("helper.py", "from unittest import mock\n"),
     ];
     let report = run_make(&sample, &["python3 helper.py", "-python3 run.py", "python3 ok.py"], files);
-    fails_as(&report, ProblemKind::Mismatch);
+    fails_as(&report, TestRunProblemKind::Mismatch);
     let counts: Vec<_> = report.commands.iter().map(|command| (command.passed, command.failed)).collect();
     assert_eq!(counts, [(0, 0), (1, 1), (1, 0)], "{}", report.to_text());
 }

@@ -2,7 +2,7 @@
 //! fixture the command ends with exit code 0 in a terminal.
 
 use crate::support::SampleProject;
-use core_tools::testing::{ProblemKind, RunTests, TestReport, TestStatus};
+use core_tools::testing::{RunTests, TestReport, TestRunProblemKind, TestStatus};
 use serde_json::json;
 use std::path::Path;
 use std::process::Command;
@@ -46,7 +46,7 @@ pub(crate) fn run_make(sample: &SampleProject, recipe: &[&str], files: &Files) -
 }
 
 #[track_caller]
-pub(crate) fn fails_as(report: &TestReport, kind: ProblemKind) {
+pub(crate) fn fails_as(report: &TestReport, kind: TestRunProblemKind) {
     assert_eq!(report.success, Some(false), "{}", report.to_text());
     assert_eq!(report.error.as_ref().map(|error| error.kind), Some(kind), "{}", report.to_text());
 }
@@ -89,7 +89,7 @@ fn a_file_of_node_that_process_exit_ends_is_no_pass() {
             sample.write(&format!("a{index}.test.js"), &format!("const t = require('node:test'); {exits}"));
         }
         let report = run_script(&sample, &format!("{node} --test"), &[("b.test.js", NODE_PASSES)]);
-        fails_as(&report, ProblemKind::Crashed);
+        fails_as(&report, TestRunProblemKind::Crashed);
         // Each of them is one.
         assert!(report.error.as_ref().unwrap().message.ends_with("(and 5 more)"), "{}", report.to_text());
         assert!(report.tests.iter().any(|test| test.name == "z"), "{}", report.to_text());
@@ -108,7 +108,7 @@ fn a_file_that_runs_its_own_tests_of_node_is_no_pass_if_process_exit_ends_it() {
     let commands: Vec<_> = files.iter().map(|(file, _)| format!("node {file}")).collect();
     let report =
         run_script(&sample, &format!("{} && node b.js", commands.join(" && ")), &[("b.js", NODE_PASSES)]);
-    fails_as(&report, ProblemKind::Crashed);
+    fails_as(&report, TestRunProblemKind::Crashed);
     let lost = report.commands.iter().filter_map(|command| command.note.as_ref());
     assert_eq!(
         lost.filter(|note| note.contains("`process.exit()`")).count(),
@@ -120,7 +120,7 @@ fn a_file_that_runs_its_own_tests_of_node_is_no_pass_if_process_exit_ends_it() {
     let sample = sample!("node");
     sample.write("package.json", "{}").write("b.test.js", NODE_PASSES);
     sample.write("a.test.js", &format!("const t = require('node:test'); {}", NODE_EXITS[0]));
-    fails_as(&sample.try_run(&RunTests::new()).unwrap(), ProblemKind::Crashed);
+    fails_as(&sample.try_run(&RunTests::new()).unwrap(), TestRunProblemKind::Crashed);
 }
 
 #[test]
@@ -147,20 +147,20 @@ fn a_runner_of_javascript_that_fails_before_it_reports_is_no_success() {
     let sample = sample!("mocha");
     let script = "mocha test/a.js; mocha test/b.js; mocha test/a.js";
     let report = run_script(&sample, script, &[mocha, ("test/b.js", "throw new Error('load');\n")]);
-    fails_as(&report, ProblemKind::RunnerFailed);
+    fails_as(&report, TestRunProblemKind::RunnerFailed);
     assert!(report.error.as_ref().unwrap().message.contains("`mocha test/b.js`"), "{}", report.to_text());
     let sample = sample!("mocha");
     let script = "mocha test/a.js; mocha test/b.js; mocha test/a.js";
     let report =
         run_script(&sample, script, &[mocha, ("test/b.js", "process.kill(process.pid, 'SIGKILL');\n")]);
-    fails_as(&report, ProblemKind::Crashed);
+    fails_as(&report, TestRunProblemKind::Crashed);
 
     let sample = sample!("jest");
     let script = "jest a.test.js; jest --config bad.json b.test.js; jest a.test.js";
     let test = "test('passes', () => {});\n";
     let files: &Files =
         &[("bad.json", "{\"testEnvironment\":\"nope\"}"), ("a.test.js", test), ("b.test.js", test)];
-    fails_as(&run_script(&sample, script, files), ProblemKind::RunnerFailed);
+    fails_as(&run_script(&sample, script, files), TestRunProblemKind::RunnerFailed);
 
     let sample = sample!("vitest");
     let files: &Files = &[
@@ -169,12 +169,12 @@ fn a_runner_of_javascript_that_fails_before_it_reports_is_no_success() {
     ];
     fails_as(
         &run_script(&sample, "vitest run --config bad.mjs; vitest run", files),
-        ProblemKind::RunnerFailed,
+        TestRunProblemKind::RunnerFailed,
     );
 
     let sample = sample!("node");
     let script = "node --test a.test.js; node --test gone.test.js; true";
-    fails_as(&run_script(&sample, script, &[("a.test.js", NODE_PASSES)]), ProblemKind::RunnerFailed);
+    fails_as(&run_script(&sample, script, &[("a.test.js", NODE_PASSES)]), TestRunProblemKind::RunnerFailed);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_pytest_that_dies_before_its_run_has_its_own_failure_and_not_the_report_of_t
         let files = [("a/test_a.py", PYTEST_PASSES), ("b/test_b.py", PYTEST_PASSES)];
         sample.write(file, "raise RuntimeError('x')\n");
         let report = run_make(&sample, &[&recipe[0], &recipe[1]], &files);
-        fails_as(&report, ProblemKind::RunnerFailed);
+        fails_as(&report, TestRunProblemKind::RunnerFailed);
         let first = recipe[0].trim_start_matches('-');
         assert_eq!(rows(&report), [(first, 0, Some(4)), (&recipe[1], 1, Some(0))], "{}", report.to_text());
     }
@@ -208,7 +208,7 @@ fn an_isolated_unittest_does_not_take_the_report_of_the_next() {
         &["-python3 -m unittest --nope", "python3 -m unittest test_b"],
         &[("test_b.py", test)],
     );
-    fails_as(&report, ProblemKind::RunnerFailed);
+    fails_as(&report, TestRunProblemKind::RunnerFailed);
     assert_eq!(rows(&report)[0].2, Some(2), "{}", report.to_text());
 }
 
@@ -222,7 +222,7 @@ fn a_cargo_that_does_not_compile_is_no_success() {
     ];
     let report =
         run_make(&sample, &["cd c && (cargo test --lib; cargo test --test t; cargo test --lib)"], files);
-    fails_as(&report, ProblemKind::CompileError);
+    fails_as(&report, TestRunProblemKind::CompileError);
     let row = rows(&report).into_iter().find(|(command, ..)| command.contains("--test t")).unwrap();
     assert_eq!(row.1, 0, "{}", report.to_text());
 }
@@ -241,7 +241,7 @@ fn tap_that_is_cut_off_is_no_success() {
         let sample = sample!("tape");
         sample.write("t.js", text);
         let report = run_script(&sample, script, &[("a.js", passes)]);
-        fails_as(&report, ProblemKind::Crashed);
+        fails_as(&report, TestRunProblemKind::Crashed);
     }
     // A whole report of a program that fails after it is none either.
     let sample = sample!("node");
@@ -250,7 +250,7 @@ fn tap_that_is_cut_off_is_no_success() {
         "node t.js || true",
         &[("t.js", "console.log('1..1\\nok 1 a');\nprocess.exitCode = 3;\n")],
     );
-    fails_as(&report, ProblemKind::RunnerFailed);
+    fails_as(&report, TestRunProblemKind::RunnerFailed);
     let sample = sample!("tape");
     let report = run_script(&sample, "tape a.js; tape a.js", &[("a.js", passes)]);
     assert_eq!((report.success, report.passed), (Some(true), 2), "{}", report.to_text());
@@ -337,9 +337,9 @@ fn prove_that_prints_each_test_counts_no_test_twice() {
     assert_eq!((report.success, report.passed, report.failed), (Some(false), 3, 1), "{}", report.to_text());
     // A file that dies in the middle, one that fails after its last test, and one that never begins.
     for (text, kind) in [
-        ("use Test::More tests=>2;ok(1);die 'x';\n", ProblemKind::Crashed),
-        ("use Test::More;ok(1);done_testing;exit 5;\n", ProblemKind::RunnerFailed),
-        ("die 'early';\n", ProblemKind::RunnerFailed),
+        ("use Test::More tests=>2;ok(1);die 'x';\n", TestRunProblemKind::Crashed),
+        ("use Test::More;ok(1);done_testing;exit 5;\n", TestRunProblemKind::RunnerFailed),
+        ("die 'early';\n", TestRunProblemKind::RunnerFailed),
     ] {
         sample.write("t/b.t", text);
         fails_as(&run_make(&sample, &["prove -v t || true"], &[]), kind);

@@ -3,7 +3,7 @@
 
 use crate::support::SampleProject;
 use crate::swallowed::{Files, fails_as, rows, run_make, run_script};
-use core_tools::testing::{ProblemKind, TestReport};
+use core_tools::testing::{TestReport, TestRunProblemKind};
 use std::os::unix::fs::PermissionsExt;
 
 macro_rules! sample {
@@ -46,7 +46,7 @@ fn the_printed_failure_of_a_python_that_loads_no_reporter_is_a_failure() {
     ] {
         let sample = sample!("python3");
         let report = run_make(&sample, &[recipe], files);
-        fails_as(&report, ProblemKind::Mismatch);
+        fails_as(&report, TestRunProblemKind::Mismatch);
         let message = &report.error.as_ref().unwrap().message;
         assert!(message.contains("FAILED (failures=1)"), "{recipe}: {message}");
     }
@@ -86,7 +86,7 @@ fn an_isolated_pytest_runs_as_without_us() {
     let sample = sample!("pytest");
     let files: &Files = &[("test_a.py", PYTEST_FAILS), ("test_b.py", PYTEST_PASSES)];
     let report = run_make(&sample, &[".venv/bin/python -I -m pytest -q -p no:cacheprovider || true"], files);
-    fails_as(&report, ProblemKind::Mismatch);
+    fails_as(&report, TestRunProblemKind::Mismatch);
     assert!(
         report.error.as_ref().unwrap().message.contains("1 failed, 1 passed in "),
         "{}",
@@ -113,7 +113,7 @@ fn the_printed_failure_of_ruby_without_our_reporter_is_a_failure() {
     let test_unit =
         "require 'test/unit'\nclass T < Test::Unit::TestCase\n  def test_a; assert false; end\nend\n";
     let report = run_make(&sample, &["ruby test_x.rb || true"], &[("test_x.rb", test_unit)]);
-    fails_as(&report, ProblemKind::Mismatch);
+    fails_as(&report, TestRunProblemKind::Mismatch);
     // A script of npm loads the reporters of Ruby as well.
     let sample = sample!("ruby");
     let minitest =
@@ -127,10 +127,10 @@ fn an_rspec_whose_library_path_is_taken_away_still_reports() {
     let sample = sample!("rspec");
     let spec = "RSpec.describe('a') { it('fails') { expect(1).to eq 2 }; it('b') {} }\n";
     let report = run_make(&sample, &["env -u RUBYLIB rspec a_spec.rb || true"], &[("a_spec.rb", spec)]);
-    fails_as(&report, ProblemKind::Mismatch);
+    fails_as(&report, TestRunProblemKind::Mismatch);
     assert_eq!((report.passed, report.failed), (1, 1), "{}", report.to_text());
     let report = run_make(&sample, &["env -i PATH=$$PATH rspec a_spec.rb || true"], &[]);
-    fails_as(&report, ProblemKind::Mismatch);
+    fails_as(&report, TestRunProblemKind::Mismatch);
     assert!(report.error.as_ref().unwrap().message.contains("2 examples, 1 failure"), "{}", report.to_text());
 }
 

@@ -1,7 +1,7 @@
 //! Java virtual machines, by their attach socket.
 
 use crate::support::{ProfiledApp, file, has, source};
-use core_tools::trace::{CaptureTrace, FailureKind, HotFunction, ProfileSummary, Profiler, TraceType};
+use core_tools::trace::{CaptureTrace, HotFunction, ProfileSummary, Profiler, TraceFailureKind, TraceType};
 use core_tools::workspace::Workspace;
 use process_runner::{CancellationToken, Runner};
 use serde_json::json;
@@ -36,7 +36,7 @@ async fn methods_and_classes_are_told_and_no_signal_is_sent_unasked() {
     let app = app();
     let never = CancellationToken::new();
     let refused = traces(folder.path(), false).capture(&request(&app, TraceType::Heap, 100), &never).await;
-    assert_eq!(refused.unwrap_err().to_report().kind, FailureKind::Refused);
+    assert_eq!(refused.unwrap_err().to_report().kind, TraceFailureKind::Refused);
 
     let traces = traces(folder.path(), true);
     let profile = traces.capture(&request(&app, TraceType::Heap, 200), &never).await.unwrap().profile;
@@ -79,7 +79,7 @@ async fn a_cancelled_recording_is_stopped() {
     };
     wait(|| recordings().contains("coretools-"), "it records").await;
     cancel.cancel();
-    assert_eq!(capture.await.unwrap().unwrap_err().to_report().kind, FailureKind::Cancelled);
+    assert_eq!(capture.await.unwrap().unwrap_err().to_report().kind, TraceFailureKind::Cancelled);
     wait(|| !recordings().contains("coretools-"), "it does not record").await;
     assert_eq!(std::fs::read_dir(folder.path().join("traces")).unwrap().count(), 0);
 }

@@ -1,7 +1,7 @@
 //! The agents that are known: how each is started and resumed, and what it prints when it stops.
 
 use crate::decoration::strip_decoration;
-use crate::diagnosis::RetrySource;
+use crate::diagnosis::AgentRetrySource;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ const MAX_REGEX_BYTES: usize = 1 << 20;
 
 /// A catalog of agents, read from TOML. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct AgentCatalog(Arc<CatalogEntries>);
+pub struct AgentCatalog(Arc<AgentCatalogEntries>);
 
 #[derive(Debug, Default)]
-struct CatalogEntries {
+struct AgentCatalogEntries {
     agents: Vec<AgentDefinition>,
-    patterns: Vec<LinePattern>,
-    retry_patterns: Vec<RetryPattern>,
+    patterns: Vec<AgentLinePattern>,
+    retry_patterns: Vec<AgentRetryPattern>,
 }
 
 /// The definition of an agent: how it is started and resumed.
@@ -66,7 +66,7 @@ fn default_resume_prompt() -> String {
 /// The meaning of a line that an agent prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum LineMeaning {
+pub(crate) enum AgentLineMeaning {
     RateLimit,
     ContextExhausted,
     NeedsAttention,
@@ -76,17 +76,17 @@ pub(crate) enum LineMeaning {
 
 /// An expression that gives a line its meaning.
 #[derive(Debug)]
-pub(crate) struct LinePattern {
+pub(crate) struct AgentLinePattern {
     /// The agent that prints such lines; `*` for any.
     agent: String,
-    pub(crate) meaning: LineMeaning,
+    pub(crate) meaning: AgentLineMeaning,
     pub(crate) regex: Regex,
 }
 
 /// An expression that finds the time to wait.
 #[derive(Debug)]
-pub(crate) struct RetryPattern {
-    pub(crate) source: RetrySource,
+pub(crate) struct AgentRetryPattern {
+    pub(crate) source: AgentRetrySource,
     pub(crate) regex: Regex,
     /// The number is in milliseconds instead of seconds.
     pub(crate) in_milliseconds: bool,
@@ -128,35 +128,35 @@ pub enum AgentCatalogError {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CatalogFile {
+struct AgentCatalogFile {
     #[serde(default)]
     agent: Vec<AgentDefinition>,
     #[serde(default)]
-    pattern: Vec<PatternEntry>,
+    pattern: Vec<AgentPatternEntry>,
     #[serde(default)]
-    retry: Vec<RetryEntry>,
+    retry: Vec<AgentRetryEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PatternEntry {
+struct AgentPatternEntry {
     agent: String,
-    means: LineMeaning,
+    means: AgentLineMeaning,
     regex: String,
     examples: Vec<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RetryEntry {
-    source: RetrySource,
+struct AgentRetryEntry {
+    source: AgentRetrySource,
     regex: String,
-    unit: TimeUnit,
+    unit: RetryTimeUnit,
     examples: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-enum TimeUnit {
+enum RetryTimeUnit {
     #[serde(rename = "s")]
     Seconds,
     #[serde(rename = "ms")]
@@ -185,7 +185,7 @@ impl AgentCatalog {
 
     /// Reads files of which the earlier ones take precedence.
     fn read_files(files: &[(&str, &str)]) -> Result<Self, AgentCatalogError> {
-        let mut entries = CatalogEntries::default();
+        let mut entries = AgentCatalogEntries::default();
         for (file, text) in files {
             entries.read(file, text)?;
         }
@@ -210,21 +210,21 @@ impl AgentCatalog {
     }
 
     /// Returns the patterns for an agent, its own before the general ones.
-    pub(crate) fn patterns(&self, agent: Option<&str>) -> impl Iterator<Item = &LinePattern> {
+    pub(crate) fn patterns(&self, agent: Option<&str>) -> impl Iterator<Item = &AgentLinePattern> {
         let agent_patterns =
             self.0.patterns.iter().filter(move |pattern| Some(pattern.agent.as_str()) == agent);
         agent_patterns.chain(self.0.patterns.iter().filter(|pattern| pattern.agent == "*"))
     }
 
     /// Returns the patterns for the time to wait, the most reliable first.
-    pub(crate) fn retry_patterns(&self) -> &[RetryPattern] {
+    pub(crate) fn retry_patterns(&self) -> &[AgentRetryPattern] {
         &self.0.retry_patterns
     }
 }
 
-impl CatalogEntries {
+impl AgentCatalogEntries {
     fn read(&mut self, file: &str, text: &str) -> Result<(), AgentCatalogError> {
-        let content: CatalogFile = toml::from_str(text).map_err(|error| AgentCatalogError::Syntax {
+        let content: AgentCatalogFile = toml::from_str(text).map_err(|error| AgentCatalogError::Syntax {
             file: file.to_owned(),
             message: error.to_string().trim_end().to_owned(),
         })?;
@@ -246,13 +246,13 @@ impl CatalogEntries {
                         .to_owned(),
                 });
             }
-            self.patterns.push(LinePattern { agent: entry.agent, meaning: entry.means, regex });
+            self.patterns.push(AgentLinePattern { agent: entry.agent, meaning: entry.means, regex });
         }
         for entry in content.retry {
             let regex = compile(file, &entry.regex)?;
             check_examples(file, &entry.regex, &regex, &entry.examples)?;
-            let in_milliseconds = entry.unit == TimeUnit::Milliseconds;
-            self.retry_patterns.push(RetryPattern { source: entry.source, regex, in_milliseconds });
+            let in_milliseconds = entry.unit == RetryTimeUnit::Milliseconds;
+            self.retry_patterns.push(AgentRetryPattern { source: entry.source, regex, in_milliseconds });
         }
         Ok(())
     }
@@ -299,7 +299,7 @@ impl AgentDefinition {
 
 /// The values of the placeholders in the arguments of an [`AgentDefinition`].
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ArgumentPlaceholders<'a> {
+pub(crate) struct AgentArgumentPlaceholders<'a> {
     /// The value of `{prompt}`.
     pub(crate) prompt: &'a str,
     /// The value of `{session}`.
@@ -308,7 +308,7 @@ pub(crate) struct ArgumentPlaceholders<'a> {
     pub(crate) agent_session: &'a str,
 }
 
-impl ArgumentPlaceholders<'_> {
+impl AgentArgumentPlaceholders<'_> {
     /// Returns `arguments` with the placeholders replaced.
     pub(crate) fn expand(&self, arguments: &[String]) -> Vec<String> {
         let expand = |argument: &String| match argument.as_str() {
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn a_prompt_is_one_argument_whatever_is_in_it() {
         let placeholders =
-            ArgumentPlaceholders { prompt: "a {session} \"b\"; $(c)", session: "S", agent_session: "" };
+            AgentArgumentPlaceholders { prompt: "a {session} \"b\"; $(c)", session: "S", agent_session: "" };
         let arguments = ["-p", "{prompt}", "--id={session}"].map(str::to_owned);
         assert_eq!(placeholders.expand(&arguments), ["-p", "a {session} \"b\"; $(c)", "--id=S"]);
     }

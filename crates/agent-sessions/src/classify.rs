@@ -1,8 +1,11 @@
 //! Finds out why a process ended, from its exit and from the last lines that it printed.
 
-use crate::catalog::{AgentCatalog, LineMeaning, LinePattern};
+use crate::catalog::{AgentCatalog, AgentLineMeaning, AgentLinePattern};
 use crate::decoration::strip_decoration;
-use crate::diagnosis::{ObservedExit, RetryHint, RetrySource, RetryTime, StopCause, StopDiagnosis};
+use crate::diagnosis::{
+    AgentRetryHint, AgentRetrySource, AgentRetryTime, ObservedSessionExit, SessionStopCause,
+    SessionStopDiagnosis,
+};
 use regex::bytes::Captures;
 
 /// The number of last lines in which a process that failed may give its reason.
@@ -29,18 +32,18 @@ const MAX_QUOTED_CHARS: usize = 200;
 pub(crate) fn classify(
     catalog: &AgentCatalog,
     agent: Option<&str>,
-    exit: ObservedExit,
+    exit: ObservedSessionExit,
     lines: &[&str],
-) -> StopDiagnosis {
+) -> SessionStopDiagnosis {
     let lines: Vec<&str> = lines.iter().copied().filter(|line| !line.trim().is_empty()).collect();
     let relevant = if exit.code == Some(0) { SUCCESS_LINES } else { FAILURE_LINES };
     // From the last line backward, so that the latest report comes first.
-    let matches: Vec<LineMatch<'_>> = (lines.len().saturating_sub(relevant)..lines.len())
+    let matches: Vec<AgentLineMatch<'_>> = (lines.len().saturating_sub(relevant)..lines.len())
         .rev()
         .filter_map(|index| {
             let text = strip_decoration(lines[index]);
             let (pattern, reset) = match_line(catalog, agent, &text)?;
-            Some(LineMatch { index, line: lines[index], meaning: pattern.meaning, reset })
+            Some(AgentLineMatch { index, line: lines[index], meaning: pattern.meaning, reset })
         })
         .collect();
     let attention_codes =
@@ -48,26 +51,26 @@ pub(crate) fn classify(
     let needs_attention = exit.code.is_some_and(|code| attention_codes.contains(&code));
     let mut diagnosis = diagnose(&matches, exit, needs_attention, lines.last().copied());
     (diagnosis.exit_code, diagnosis.signal) = (exit.code, exit.signal);
-    if diagnosis.reason == StopCause::RateLimit {
+    if diagnosis.reason == SessionStopCause::RateLimit {
         diagnosis.retry = retry_hint(catalog, &matches, &lines);
     }
     diagnosis
 }
 
 /// A line of output that matches a pattern.
-struct LineMatch<'a> {
+struct AgentLineMatch<'a> {
     index: usize,
     line: &'a str,
-    meaning: LineMeaning,
+    meaning: AgentLineMeaning,
     /// The time to go on that the line itself names.
-    reset: Option<RetryTime>,
+    reset: Option<AgentRetryTime>,
 }
 
 fn match_line<'a>(
     catalog: &'a AgentCatalog,
     agent: Option<&str>,
     text: &str,
-) -> Option<(&'a LinePattern, Option<RetryTime>)> {
+) -> Option<(&'a AgentLinePattern, Option<AgentRetryTime>)> {
     catalog.patterns(agent).find_map(|pattern| {
         let captures = pattern.regex.captures(text.as_bytes())?;
         Some((pattern, reset_time(&captures)))
@@ -76,72 +79,78 @@ fn match_line<'a>(
 
 /// Weighs the matches, the latest first, against the exit. `needs_attention` is true where the exit code means that.
 fn diagnose(
-    matches: &[LineMatch<'_>],
-    exit: ObservedExit,
+    matches: &[AgentLineMatch<'_>],
+    exit: ObservedSessionExit,
     needs_attention: bool,
     last_line: Option<&str>,
-) -> StopDiagnosis {
-    let count = |meaning: LineMeaning| matches.iter().filter(|found| found.meaning == meaning).count();
-    let (completions, quits) = (count(LineMeaning::Completed), count(LineMeaning::UserExit));
+) -> SessionStopDiagnosis {
+    let count = |meaning: AgentLineMeaning| matches.iter().filter(|found| found.meaning == meaning).count();
+    let (completions, quits) = (count(AgentLineMeaning::Completed), count(AgentLineMeaning::UserExit));
     let succeeded = exit.code == Some(0);
-    let unobserved = exit == ObservedExit::default();
+    let unobserved = exit == ObservedSessionExit::default();
     // Of the causes that an agent reports, the latest ended the process.
     let latest_cause = matches.iter().map(|found| found.meaning).find(|meaning| {
         matches!(
             meaning,
-            LineMeaning::RateLimit | LineMeaning::ContextExhausted | LineMeaning::NeedsAttention
+            AgentLineMeaning::RateLimit
+                | AgentLineMeaning::ContextExhausted
+                | AgentLineMeaning::NeedsAttention
         )
     });
     let (reason, base, pieces) = match latest_cause {
-        _ if needs_attention => (StopCause::NeedsAttention, 0.9, 1),
-        Some(meaning @ LineMeaning::NeedsAttention) => (StopCause::NeedsAttention, 0.85, count(meaning)),
-        Some(meaning @ LineMeaning::RateLimit) => (StopCause::RateLimit, 0.85, count(meaning)),
-        Some(meaning) => (StopCause::ContextExhausted, 0.78, count(meaning)),
-        None if was_asked_to_end(exit) => (StopCause::UserExit, 0.9, 1 + quits),
-        None if completions > 0 && (succeeded || unobserved) => (StopCause::Completed, 0.95, completions),
-        None if quits > 0 && (succeeded || unobserved) => (StopCause::UserExit, 0.75, quits),
-        None if succeeded => (StopCause::Completed, 0.75, 1),
-        None if unobserved => (StopCause::Unknown, 0.2, 1),
-        None => (StopCause::Crash, 0.85, 1),
+        _ if needs_attention => (SessionStopCause::NeedsAttention, 0.9, 1),
+        Some(meaning @ AgentLineMeaning::NeedsAttention) => {
+            (SessionStopCause::NeedsAttention, 0.85, count(meaning))
+        }
+        Some(meaning @ AgentLineMeaning::RateLimit) => (SessionStopCause::RateLimit, 0.85, count(meaning)),
+        Some(meaning) => (SessionStopCause::ContextExhausted, 0.78, count(meaning)),
+        None if was_asked_to_end(exit) => (SessionStopCause::UserExit, 0.9, 1 + quits),
+        None if completions > 0 && (succeeded || unobserved) => {
+            (SessionStopCause::Completed, 0.95, completions)
+        }
+        None if quits > 0 && (succeeded || unobserved) => (SessionStopCause::UserExit, 0.75, quits),
+        None if succeeded => (SessionStopCause::Completed, 0.75, 1),
+        None if unobserved => (SessionStopCause::Unknown, 0.2, 1),
+        None => (SessionStopCause::Crash, 0.85, 1),
     };
     // An exit code that agrees with the output is one more piece of evidence.
     let exit_agrees = match reason {
-        StopCause::RateLimit | StopCause::ContextExhausted | StopCause::NeedsAttention => {
-            !succeeded && !unobserved
-        }
-        StopCause::Completed => succeeded && completions > 0,
+        SessionStopCause::RateLimit
+        | SessionStopCause::ContextExhausted
+        | SessionStopCause::NeedsAttention => !succeeded && !unobserved,
+        SessionStopCause::Completed => succeeded && completions > 0,
         _ => false,
     };
     let further = pieces.saturating_sub(1) + usize::from(exit_agrees);
     #[allow(clippy::cast_precision_loss, reason = "there are at most 20")]
     let confidence = (base + CONFIDENCE_STEP * further as f64).min(MAX_CONFIDENCE);
     let meaning = match reason {
-        StopCause::RateLimit => Some(LineMeaning::RateLimit),
-        StopCause::ContextExhausted => Some(LineMeaning::ContextExhausted),
-        StopCause::NeedsAttention => Some(LineMeaning::NeedsAttention),
-        StopCause::Completed => Some(LineMeaning::Completed),
-        StopCause::UserExit => Some(LineMeaning::UserExit),
+        SessionStopCause::RateLimit => Some(AgentLineMeaning::RateLimit),
+        SessionStopCause::ContextExhausted => Some(AgentLineMeaning::ContextExhausted),
+        SessionStopCause::NeedsAttention => Some(AgentLineMeaning::NeedsAttention),
+        SessionStopCause::Completed => Some(AgentLineMeaning::Completed),
+        SessionStopCause::UserExit => Some(AgentLineMeaning::UserExit),
         _ => None,
     };
     let supporting = matches.iter().filter(|found| Some(found.meaning) == meaning).take(MAX_QUOTED_LINES);
     let mut evidence: Vec<String> =
         supporting.map(|found| format!("it printed: {}", quoted(found.line))).collect();
     evidence.push(exit_text(exit));
-    let is_unexplained = matches!(reason, StopCause::Crash | StopCause::Unknown)
-        || (reason == StopCause::NeedsAttention && evidence.len() == 1);
+    let is_unexplained = matches!(reason, SessionStopCause::Crash | SessionStopCause::Unknown)
+        || (reason == SessionStopCause::NeedsAttention && evidence.len() == 1);
     if is_unexplained && let Some(last_line) = last_line {
         evidence.push(format!("its last line: {}", quoted(last_line)));
     }
-    StopDiagnosis { reason, confidence, evidence, retry: None, exit_code: None, signal: None }
+    SessionStopDiagnosis { reason, confidence, evidence, retry: None, exit_code: None, signal: None }
 }
 
 /// Tells whether the process was asked to end: by SIGHUP, SIGINT or SIGTERM, or by the exit codes that a shell gives
 /// for them, 128 plus the signal (bash(1), "EXIT STATUS").
-fn was_asked_to_end(exit: ObservedExit) -> bool {
+fn was_asked_to_end(exit: ObservedSessionExit) -> bool {
     matches!(exit.code, Some(129 | 130 | 143)) || matches!(exit.signal, Some(1 | 2 | 15))
 }
 
-fn exit_text(exit: ObservedExit) -> String {
+fn exit_text(exit: ObservedSessionExit) -> String {
     match (exit.code, exit.signal) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(signal)) => match process_runner::signal_name(signal) {
@@ -162,16 +171,16 @@ fn quoted(line: &str) -> String {
 }
 
 /// Returns the point in time that the line itself names.
-fn reset_time(captures: &Captures<'_>) -> Option<RetryTime> {
+fn reset_time(captures: &Captures<'_>) -> Option<AgentRetryTime> {
     let text = |name: &str| {
         let group = captures.name(name)?;
         std::str::from_utf8(group.as_bytes()).ok().map(str::to_owned)
     };
     if let Some(unix) = text("unix").and_then(|unix| unix.parse::<u64>().ok()) {
-        return Some(RetryTime::At(unix * 1000));
+        return Some(AgentRetryTime::At(unix * 1000));
     }
     let time = time_of_day(&text("clock")?)?;
-    Some(RetryTime::Clock { time, zone: text("zone") })
+    Some(AgentRetryTime::Clock { time, zone: text("zone") })
 }
 
 /// Converts `3pm` or `1:30 AM` into `15:00` or `01:30`.
@@ -193,10 +202,14 @@ fn time_of_day(text: &str) -> Option<String> {
 }
 
 /// Finds the time to go on: in the line that reported the limit, or else in that line and those around it.
-fn retry_hint(catalog: &AgentCatalog, matches: &[LineMatch<'_>], lines: &[&str]) -> Option<RetryHint> {
-    let limits = || matches.iter().filter(|found| found.meaning == LineMeaning::RateLimit);
+fn retry_hint(
+    catalog: &AgentCatalog,
+    matches: &[AgentLineMatch<'_>],
+    lines: &[&str],
+) -> Option<AgentRetryHint> {
+    let limits = || matches.iter().filter(|found| found.meaning == AgentLineMeaning::RateLimit);
     if let Some(when) = limits().find_map(|found| found.reset.clone()) {
-        return Some(RetryHint { source: RetrySource::Reset, when });
+        return Some(AgentRetryHint { source: AgentRetrySource::Reset, when });
     }
     let index = limits().next()?.index;
     let context = index.saturating_sub(RETRY_CONTEXT_LINES)..lines.len().min(index + RETRY_CONTEXT_LINES + 1);
@@ -207,7 +220,7 @@ fn retry_hint(catalog: &AgentCatalog, matches: &[LineMatch<'_>], lines: &[&str])
             let captures = pattern.regex.captures(text.as_bytes())?;
             captured_millis(&captures, pattern.in_milliseconds)
         })?;
-        Some(RetryHint { source: pattern.source, when: RetryTime::In(millis) })
+        Some(AgentRetryHint { source: pattern.source, when: AgentRetryTime::In(millis) })
     })
 }
 
@@ -247,61 +260,66 @@ mod tests {
         &CATALOG
     }
 
-    fn diagnosed(agent: &str, code: u32, output: &str) -> StopDiagnosis {
+    fn diagnosed(agent: &str, code: u32, output: &str) -> SessionStopDiagnosis {
         let lines: Vec<&str> = output.lines().collect();
-        classify(catalog(), Some(agent), ObservedExit { code: Some(code), signal: None }, &lines)
+        classify(catalog(), Some(agent), ObservedSessionExit { code: Some(code), signal: None }, &lines)
     }
 
     #[test]
     fn each_agent_is_understood_in_its_own_words() {
         for (agent, code, output, reason) in [
-            ("claude", 1, "Claude AI usage limit reached|1762952400\n", StopCause::RateLimit),
+            ("claude", 1, "Claude AI usage limit reached|1762952400\n", SessionStopCause::RateLimit),
             (
                 "claude",
                 1,
                 "  ⎿  You’ve hit your session limit · resets 12:50am (America/Los_Angeles)",
-                StopCause::RateLimit,
+                SessionStopCause::RateLimit,
             ),
-            ("claude", 1, "API Error: Repeated 529 Overloaded errors", StopCause::RateLimit),
-            ("claude", 0, "5-hour limit reached ∙ resets 3pm\n\n", StopCause::RateLimit),
-            ("claude", 1, "Prompt is too long", StopCause::ContextExhausted),
+            ("claude", 1, "API Error: Repeated 529 Overloaded errors", SessionStopCause::RateLimit),
+            ("claude", 0, "5-hour limit reached ∙ resets 3pm\n\n", SessionStopCause::RateLimit),
+            ("claude", 1, "Prompt is too long", SessionStopCause::ContextExhausted),
             (
                 "codex",
                 1,
                 "ERROR: You've hit your usage limit. Upgrade to Pro or try again in 5 minutes.",
-                StopCause::RateLimit,
+                SessionStopCause::RateLimit,
             ),
             (
                 "codex",
                 1,
                 "ERROR: exceeded retry limit, last status: 429 Too Many Requests, request id: x",
-                StopCause::RateLimit,
+                SessionStopCause::RateLimit,
             ),
             (
                 "codex",
                 1,
                 "■ Codex ran out of room in the model's context window. Start a new thread.",
-                StopCause::ContextExhausted,
+                SessionStopCause::ContextExhausted,
             ),
-            ("opencode", 1, "\u{1b}[91mError: \u{1b}[0mToo Many Requests: slow down", StopCause::RateLimit),
+            (
+                "opencode",
+                1,
+                "\u{1b}[91mError: \u{1b}[0mToo Many Requests: slow down",
+                SessionStopCause::RateLimit,
+            ),
             (
                 "opencode",
                 1,
                 "AI_APICallError: prompt is too long: 210171 tokens > 200000 maximum",
-                StopCause::ContextExhausted,
+                SessionStopCause::ContextExhausted,
             ),
             (
                 "claude",
                 0,
                 r#"{"type":"result","subtype":"success","is_error":false,"result":"Done."}"#,
-                StopCause::Completed,
+                SessionStopCause::Completed,
             ),
-            ("codex", 0, "tokens used: 12,345", StopCause::Completed),
-            ("claude", 130, "", StopCause::UserExit),
-            ("codex", 143, "working", StopCause::UserExit),
-            ("opencode", 0, "> /exit", StopCause::UserExit),
-            ("claude", 1, "TypeError: Cannot read properties of undefined", StopCause::Crash),
-            ("claude", 0, "I have changed the three files.", StopCause::Completed),
+            ("codex", 0, "tokens used: 12,345", SessionStopCause::Completed),
+            ("claude", 130, "", SessionStopCause::UserExit),
+            ("codex", 143, "working", SessionStopCause::UserExit),
+            ("opencode", 0, "> /exit", SessionStopCause::UserExit),
+            ("claude", 1, "TypeError: Cannot read properties of undefined", SessionStopCause::Crash),
+            ("claude", 0, "I have changed the three files.", SessionStopCause::Completed),
         ] {
             let stop = diagnosed(agent, code, output);
             assert_eq!(stop.reason, reason, "{agent} {code} {output}: {stop:?}");
@@ -312,9 +330,9 @@ mod tests {
     #[test]
     fn the_exit_code_of_gemini_for_a_login_is_enough() {
         let stop = diagnosed("gemini", 41, "some words of a later version");
-        assert_eq!(stop.reason, StopCause::NeedsAttention);
+        assert_eq!(stop.reason, SessionStopCause::NeedsAttention);
         assert!(stop.evidence[1].contains("some words of a later version"), "{stop:?}");
-        assert_eq!(diagnosed("codex", 41, "").reason, StopCause::Crash);
+        assert_eq!(diagnosed("codex", 41, "").reason, SessionStopCause::Crash);
     }
 
     #[test]
@@ -325,16 +343,23 @@ mod tests {
             [format!("[API Error: {message}]"), format!("TerminalQuotaError: {message}"), message.to_owned()]
         {
             let stop = diagnosed("gemini", 1, &line);
-            assert_eq!(stop.reason, StopCause::RateLimit, "{line}: {stop:?}");
-            let wait = RetryTime::In(((15 * 60 + 48) * 60 + 23) * 1000);
-            assert_eq!(stop.retry, Some(RetryHint { source: RetrySource::Words, when: wait }), "{line}");
+            assert_eq!(stop.reason, SessionStopCause::RateLimit, "{line}: {stop:?}");
+            let wait = AgentRetryTime::In(((15 * 60 + 48) * 60 + 23) * 1000);
+            assert_eq!(
+                stop.retry,
+                Some(AgentRetryHint { source: AgentRetrySource::Words, when: wait }),
+                "{line}"
+            );
         }
         let retry = "[API Error: You exceeded your current quota, please check your plan and billing details. \
                      Please retry in 12.5s.]";
         let stop = diagnosed("gemini", 1, retry);
-        assert_eq!(stop.retry, Some(RetryHint { source: RetrySource::Words, when: RetryTime::In(12_500) }));
+        assert_eq!(
+            stop.retry,
+            Some(AgentRetryHint { source: AgentRetrySource::Words, when: AgentRetryTime::In(12_500) })
+        );
         let daily = diagnosed("gemini", 1, "Error: You have exhausted your daily quota on this model.");
-        assert_eq!((daily.reason, daily.retry), (StopCause::RateLimit, None));
+        assert_eq!((daily.reason, daily.retry), (SessionStopCause::RateLimit, None));
     }
 
     /// Output of Claude Code 2.1.197, Codex 0.169.0 and opencode 1.18.33, run as sessions are: without an account,
@@ -347,47 +372,47 @@ mod tests {
                      performance and cause issues.\n";
         let twice = |line: &str| format!("{codex}ERROR: Reconnecting... 1/1\n{line}\n{line}");
         for (agent, output, reason) in [
-            ("claude", "Not logged in · Please run /login".to_owned(), StopCause::NeedsAttention),
-            ("claude", "Invalid API key · Fix external API key".to_owned(), StopCause::NeedsAttention),
+            ("claude", "Not logged in · Please run /login".to_owned(), SessionStopCause::NeedsAttention),
+            ("claude", "Invalid API key · Fix external API key".to_owned(), SessionStopCause::NeedsAttention),
             (
                 "codex",
                 "Reading additional input from stdin...\nNot inside a trusted directory and --skip-git-repo-check was \
                  not specified."
                     .to_owned(),
-                StopCause::NeedsAttention,
+                SessionStopCause::NeedsAttention,
             ),
             (
                 "gemini",
                 "Please set an Auth method in your /home/ann/.gemini/settings.json or specify one of the following \
                  environment variables before running: GEMINI_API_KEY, GOOGLE_GENAI_USE_VERTEXAI, GOOGLE_GENAI_USE_GCA"
                     .to_owned(),
-                StopCause::NeedsAttention,
+                SessionStopCause::NeedsAttention,
             ),
             (
                 "claude",
                 "No conversation found with session ID: 00000000-0000-4000-8000-000000000003".to_owned(),
-                StopCause::Crash,
+                SessionStopCause::Crash,
             ),
             (
                 "claude",
                 "API Error: Request rejected (429) · This request would exceed your account's rate limit. Please try \
                  again later."
                     .to_owned(),
-                StopCause::RateLimit,
+                SessionStopCause::RateLimit,
             ),
             (
                 "claude",
                 "API Error: 529 Overloaded. This is a server-side issue, usually temporary — try again in a moment. If \
                  it persists, check your inference gateway (127.0.0.1:8529)."
                     .to_owned(),
-                StopCause::RateLimit,
+                SessionStopCause::RateLimit,
             ),
             (
                 "claude",
                 "Prompt is too long · the request is ~210171 tokens (limit 200000) but this conversation is only ~1536 \
                  tokens — the rest is system prompt, tool definitions, and attachment content."
                     .to_owned(),
-                StopCause::ContextExhausted,
+                SessionStopCause::ContextExhausted,
             ),
             (
                 "codex",
@@ -395,31 +420,31 @@ mod tests {
                     "ERROR: unexpected status 401 Unauthorized: Incorrect API key provided: sk-invalid., url: \
                      http://127.0.0.1:9401/v1/responses",
                 ),
-                StopCause::NeedsAttention,
+                SessionStopCause::NeedsAttention,
             ),
-            ("codex", twice("ERROR: exceeded retry limit, last status: 429 Too Many Requests"), StopCause::RateLimit),
-            ("codex", twice("ERROR: Quota exceeded. Check your plan and billing details."), StopCause::RateLimit),
+            ("codex", twice("ERROR: exceeded retry limit, last status: 429 Too Many Requests"), SessionStopCause::RateLimit),
+            ("codex", twice("ERROR: Quota exceeded. Check your plan and billing details."), SessionStopCause::RateLimit),
             (
                 "codex",
                 twice(
                     "ERROR: Codex ran out of room in the model's context window. Start a new thread or clear earlier \
                      history before retrying.",
                 ) + "\ntokens used\n0",
-                StopCause::ContextExhausted,
+                SessionStopCause::ContextExhausted,
             ),
             (
                 "opencode",
                 "\u{1b}[0m\n> build · m\n\u{1b}[0m\n\u{1b}[91m\u{1b}[1mError: \u{1b}[0mIncorrect API key provided: \
                  sk-invalid."
                     .to_owned(),
-                StopCause::NeedsAttention,
+                SessionStopCause::NeedsAttention,
             ),
             (
                 "opencode",
                 "\u{1b}[0m\n> build · m\n\u{1b}[0m\n\u{1b}[91m\u{1b}[1mError: \u{1b}[0mYour input exceeds the context \
                  window of this model. Please adjust your input and try again."
                     .to_owned(),
-                StopCause::ContextExhausted,
+                SessionStopCause::ContextExhausted,
             ),
         ] {
             let stop = diagnosed(agent, 1, &output);
@@ -427,7 +452,7 @@ mod tests {
             let last = output.lines().next_back().unwrap();
             let expected = process_runner::clean(last).chars().take(40).collect::<String>();
             let evidence = stop.evidence.join("\n");
-            let is_quoted = matches!(reason, StopCause::Crash | StopCause::NeedsAttention);
+            let is_quoted = matches!(reason, SessionStopCause::Crash | SessionStopCause::NeedsAttention);
             assert!(!is_quoted || process_runner::clean(&evidence).contains(&expected), "{agent}: {evidence}");
         }
     }
@@ -446,8 +471,12 @@ mod tests {
         ] {
             for agent in ["claude", "codex", "opencode", "another"] {
                 let stop = diagnosed(agent, 1, output);
-                assert_eq!(stop.reason, StopCause::Crash, "{agent}: {output}: {stop:?}");
-                assert_eq!(diagnosed(agent, 0, output).reason, StopCause::Completed, "{agent}: {output}");
+                assert_eq!(stop.reason, SessionStopCause::Crash, "{agent}: {output}: {stop:?}");
+                assert_eq!(
+                    diagnosed(agent, 0, output).reason,
+                    SessionStopCause::Completed,
+                    "{agent}: {output}"
+                );
             }
         }
     }
@@ -456,10 +485,10 @@ mod tests {
     fn a_limit_that_the_agent_got_over_is_not_why_it_stopped() {
         let mut output = "API Error: 529 {\"type\":\"error\"}\n".to_owned();
         output += "Trying again.\nAll tests pass.\nI have committed the change.\n";
-        assert_eq!(diagnosed("claude", 0, &output).reason, StopCause::Completed);
+        assert_eq!(diagnosed("claude", 0, &output).reason, SessionStopCause::Completed);
         let mut long = "API Error: 529 {\"type\":\"error\"}\n".to_owned();
         (0..FAILURE_LINES).for_each(|line| long += &format!("compiling {line}\n"));
-        assert_eq!(diagnosed("claude", 1, &long).reason, StopCause::Crash);
+        assert_eq!(diagnosed("claude", 1, &long).reason, SessionStopCause::Crash);
     }
 
     #[test]
@@ -468,14 +497,18 @@ mod tests {
         let retry =
             |output: &str| diagnosed("codex", 1, output).retry.map(|retry| (retry.source, retry.when));
         for (said, source, millis) in [
-            (format!("Retry-After: 37\n{limit}"), RetrySource::Header, 37_000),
-            (format!("retry-after-ms: 1500\n{limit}"), RetrySource::Header, 1_500),
-            (format!("{limit} {{\"retry_after\": 12}}"), RetrySource::Json, 12_000),
-            (format!("{limit}\nPlease try again in 1.2s."), RetrySource::Words, 1_200),
-            (format!("{limit}. Try again in 2 days 3 hours 5 minutes."), RetrySource::Words, 183_900_000),
-            (format!("try again in 9 s\nRetry-After: 37\n{limit}"), RetrySource::Header, 37_000),
+            (format!("Retry-After: 37\n{limit}"), AgentRetrySource::Header, 37_000),
+            (format!("retry-after-ms: 1500\n{limit}"), AgentRetrySource::Header, 1_500),
+            (format!("{limit} {{\"retry_after\": 12}}"), AgentRetrySource::Json, 12_000),
+            (format!("{limit}\nPlease try again in 1.2s."), AgentRetrySource::Words, 1_200),
+            (
+                format!("{limit}. Try again in 2 days 3 hours 5 minutes."),
+                AgentRetrySource::Words,
+                183_900_000,
+            ),
+            (format!("try again in 9 s\nRetry-After: 37\n{limit}"), AgentRetrySource::Header, 37_000),
         ] {
-            assert_eq!(retry(&said), Some((source, RetryTime::In(millis))), "{said}");
+            assert_eq!(retry(&said), Some((source, AgentRetryTime::In(millis))), "{said}");
         }
         assert_eq!(retry(limit), None, "what nobody said is not made up");
         assert_eq!(retry(&format!("Retry-After: 37\n{}{limit}", "work\n".repeat(9))), None, "too far away");
@@ -484,8 +517,8 @@ mod tests {
     #[test]
     fn a_time_of_reset_is_kept_as_it_was_said() {
         let retry = |output: &str| diagnosed("claude", 1, output).retry.unwrap().when;
-        assert_eq!(retry("Claude AI usage limit reached|1762952400"), RetryTime::At(1_762_952_400_000));
-        let clock = |time: &str, zone: Option<&str>| RetryTime::Clock {
+        assert_eq!(retry("Claude AI usage limit reached|1762952400"), AgentRetryTime::At(1_762_952_400_000));
+        let clock = |time: &str, zone: Option<&str>| AgentRetryTime::Clock {
             time: time.to_owned(),
             zone: zone.map(str::to_owned),
         };
@@ -513,21 +546,24 @@ mod tests {
     #[test]
     fn an_end_that_nobody_saw_is_told_by_what_was_printed_or_is_unknown() {
         let catalog = catalog();
-        let exit = ObservedExit::default();
+        let exit = ObservedSessionExit::default();
         let stop = classify(catalog, Some("claude"), exit, &["Claude AI usage limit reached|1762952400"]);
-        assert_eq!(stop.reason, StopCause::RateLimit);
+        assert_eq!(stop.reason, SessionStopCause::RateLimit);
         let stop = classify(catalog, None, exit, &["working"]);
-        assert_eq!((stop.reason, stop.confidence), (StopCause::Unknown, 0.2));
+        assert_eq!((stop.reason, stop.confidence), (SessionStopCause::Unknown, 0.2));
         assert!(stop.evidence.contains(&"nobody saw how it ended".to_owned()));
-        let killed = classify(catalog, None, ObservedExit { code: None, signal: Some(11) }, &[]);
-        assert_eq!((killed.reason, killed.evidence[0].as_str()), (StopCause::Crash, "ended by SIGSEGV"));
+        let killed = classify(catalog, None, ObservedSessionExit { code: None, signal: Some(11) }, &[]);
+        assert_eq!(
+            (killed.reason, killed.evidence[0].as_str()),
+            (SessionStopCause::Crash, "ended by SIGSEGV")
+        );
     }
 
     proptest::proptest! {
         #[test]
         fn no_output_breaks_the_classification(text in "(?s).{0,400}", code in proptest::option::of(0u32..256)) {
             let lines: Vec<&str> = text.lines().collect();
-            let stop = classify(catalog(), Some("claude"), ObservedExit { code, signal: None }, &lines);
+            let stop = classify(catalog(), Some("claude"), ObservedSessionExit { code, signal: None }, &lines);
             proptest::prop_assert!(stop.confidence <= MAX_CONFIDENCE && !stop.evidence.is_empty());
         }
     }

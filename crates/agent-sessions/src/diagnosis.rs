@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum StopCause {
+pub enum SessionStopCause {
     /// The provider of the model refuses further requests for a while.
     RateLimit,
     /// The conversation no longer fits into the model's context window.
@@ -27,7 +27,7 @@ pub enum StopCause {
     Unknown,
 }
 
-impl StopCause {
+impl SessionStopCause {
     /// Returns the name that answers and logs use.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -46,16 +46,16 @@ impl StopCause {
 
 /// The cause of a stop, with the evidence for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StopDiagnosis {
+pub(crate) struct SessionStopDiagnosis {
     /// The cause.
-    pub(crate) reason: StopCause,
+    pub(crate) reason: SessionStopCause,
     /// The confidence in the cause, from 0 to 1.
     pub(crate) confidence: f64,
     /// The observations that support the cause, the strongest first.
     pub(crate) evidence: Vec<String>,
     /// The time to go on, if the output named one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) retry: Option<RetryHint>,
+    pub(crate) retry: Option<AgentRetryHint>,
     /// The exit code of the process.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) exit_code: Option<u32>,
@@ -64,9 +64,9 @@ pub(crate) struct StopDiagnosis {
     pub(crate) signal: Option<i32>,
 }
 
-impl StopDiagnosis {
+impl SessionStopDiagnosis {
     /// Creates a diagnosis of a cause that is known for certain.
-    pub(crate) fn certain(reason: StopCause, evidence: impl Into<String>) -> Self {
+    pub(crate) fn certain(reason: SessionStopCause, evidence: impl Into<String>) -> Self {
         Self {
             reason,
             confidence: 1.0,
@@ -82,7 +82,7 @@ impl StopDiagnosis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum RetrySource {
+pub enum AgentRetrySource {
     /// A header such as `Retry-After: 30`.
     Header,
     /// A JSON key such as `"retry_after": 30`.
@@ -93,7 +93,7 @@ pub enum RetrySource {
     Reset,
 }
 
-impl RetrySource {
+impl AgentRetrySource {
     /// Returns the name that answers use.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -107,17 +107,17 @@ impl RetrySource {
 
 /// A time to go on, as the output named it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct RetryHint {
+pub(crate) struct AgentRetryHint {
     /// The form in which it was named.
-    pub(crate) source: RetrySource,
+    pub(crate) source: AgentRetrySource,
     /// The time itself.
-    pub(crate) when: RetryTime,
+    pub(crate) when: AgentRetryTime,
 }
 
 /// A time to go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum RetryTime {
+pub(crate) enum AgentRetryTime {
     /// This many milliseconds after the process ended.
     In(u64),
     /// A point in time, in milliseconds since 1970.
@@ -133,7 +133,7 @@ pub(crate) enum RetryTime {
 
 /// The exit of a process, as far as it was observed. Both fields are absent if nobody saw the exit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ObservedExit {
+pub(crate) struct ObservedSessionExit {
     /// The exit code.
     pub(crate) code: Option<u32>,
     /// The signal that ended the process.

@@ -34,12 +34,12 @@ const FOLDER_FLAGS: OFlags =
 
 /// The state directory of a supervisor. It belongs to this user, who alone may enter it (0700).
 #[derive(Debug)]
-pub(crate) struct StateFolder {
+pub(crate) struct SupervisorStateFolder {
     path: PathBuf,
     handle: OwnedFd,
 }
 
-impl StateFolder {
+impl SupervisorStateFolder {
     /// Opens the state directory, and creates it and the folders above it where they are missing.
     ///
     /// # Errors
@@ -389,9 +389,9 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::time::SystemTime;
 
-    fn state() -> (tempfile::TempDir, StateFolder) {
+    fn state() -> (tempfile::TempDir, SupervisorStateFolder) {
         let folder = tempfile::tempdir().unwrap();
-        let state = StateFolder::open(&folder.path().join("a/b/state")).unwrap();
+        let state = SupervisorStateFolder::open(&folder.path().join("a/b/state")).unwrap();
         (folder, state)
     }
 
@@ -496,8 +496,8 @@ mod tests {
     fn a_state_folder_that_others_may_enter_is_closed_to_them() {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        StateFolder::open(folder.path()).unwrap();
+        SupervisorStateFolder::open(folder.path()).unwrap();
         assert_eq!(mode(folder.path()), 0o700);
-        assert!(StateFolder::open(Path::new("relative")).is_err());
+        assert!(SupervisorStateFolder::open(Path::new("relative")).is_err());
     }
 }

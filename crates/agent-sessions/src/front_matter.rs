@@ -2,7 +2,7 @@
 
 /// The part of a session file's YAML front matter that says how far the session is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct FrontMatter {
+pub(crate) struct SessionFrontMatter {
     /// The completed steps: `stepsCompleted`.
     pub(crate) steps_completed: Vec<String>,
     /// The number of the last step: `lastStep`.
@@ -11,7 +11,7 @@ pub(crate) struct FrontMatter {
     pub(crate) status: Option<String>,
 }
 
-impl FrontMatter {
+impl SessionFrontMatter {
     /// Reads what stands between the first two lines of `---`. Returns nothing if a text does not begin so.
     ///
     /// It understands the two forms of lists and the quotes that agents write, and skips every other key.
@@ -83,8 +83,8 @@ fn unquoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn front(text: &str) -> FrontMatter {
-        FrontMatter::parse(text).unwrap()
+    fn front(text: &str) -> SessionFrontMatter {
+        SessionFrontMatter::parse(text).unwrap()
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         ] {
             assert_eq!(front(text).is_complete(), complete, "{text}");
         }
-        assert_eq!(FrontMatter::parse("no front matter"), None);
-        assert_eq!(FrontMatter::parse("---\nstatus: complete\n"), None, "it never ends");
+        assert_eq!(SessionFrontMatter::parse("no front matter"), None);
+        assert_eq!(SessionFrontMatter::parse("---\nstatus: complete\n"), None, "it never ends");
     }
 }

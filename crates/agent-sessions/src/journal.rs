@@ -1,7 +1,7 @@
 //! The supervisor's own log, with an extract of it for each caller of a shared server.
 
-use crate::directory::StateFolder;
-use crate::log::{LogLevel, LogLimits, RotatingLog};
+use crate::directory::SupervisorStateFolder;
+use crate::log::{RotatingSessionLog, SessionLogLevel, SessionLogLimits};
 use redaction::Redactor;
 use std::collections::HashMap;
 use std::io;
@@ -15,26 +15,30 @@ pub(crate) const JOURNAL_NAME: &str = "supervisor.log";
 /// The log in which a supervisor records what it does.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    logs: Mutex<JournalLogs>,
-    limits: LogLimits,
+    logs: Mutex<SupervisorJournalLogs>,
+    limits: SessionLogLimits,
     redactor: Redactor,
     /// Counts the lines, so that a reader who follows the log is woken.
     line_count: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
-struct JournalLogs {
+struct SupervisorJournalLogs {
     /// The log of everything.
-    all: RotatingLog,
+    all: RotatingSessionLog,
     /// The lines about the sessions of each caller.
-    by_caller: HashMap<String, RotatingLog>,
+    by_caller: HashMap<String, RotatingSessionLog>,
 }
 
 impl Journal {
-    pub(crate) fn open(folder: &StateFolder, limits: LogLimits, redactor: Redactor) -> io::Result<Self> {
-        let all = RotatingLog::open(folder.path(), JOURNAL_NAME, limits)?;
+    pub(crate) fn open(
+        folder: &SupervisorStateFolder,
+        limits: SessionLogLimits,
+        redactor: Redactor,
+    ) -> io::Result<Self> {
+        let all = RotatingSessionLog::open(folder.path(), JOURNAL_NAME, limits)?;
         Ok(Self {
-            logs: Mutex::new(JournalLogs { all, by_caller: HashMap::new() }),
+            logs: Mutex::new(SupervisorJournalLogs { all, by_caller: HashMap::new() }),
             limits,
             redactor,
             line_count: watch::Sender::new(0),
@@ -44,9 +48,9 @@ impl Journal {
     /// Writes a line, also to the extract of `principal`. Returns the error that lasts, if lines are being lost.
     pub(crate) fn write(
         &self,
-        folder: &StateFolder,
+        folder: &SupervisorStateFolder,
         principal: Option<&str>,
-        level: LogLevel,
+        level: SessionLogLevel,
         text: &str,
     ) -> Option<String> {
         // Reasons quote what agents printed, so that a line may hold a secret.
@@ -68,19 +72,19 @@ impl Journal {
 
     fn extract_for<'a>(
         &self,
-        extracts: &'a mut HashMap<String, RotatingLog>,
-        folder: &StateFolder,
+        extracts: &'a mut HashMap<String, RotatingSessionLog>,
+        folder: &SupervisorStateFolder,
         principal: &str,
-    ) -> io::Result<&'a mut RotatingLog> {
+    ) -> io::Result<&'a mut RotatingSessionLog> {
         if !extracts.contains_key(principal) {
-            let log = RotatingLog::open(&folder.caller(principal)?, JOURNAL_NAME, self.limits)?;
+            let log = RotatingSessionLog::open(&folder.caller(principal)?, JOURNAL_NAME, self.limits)?;
             extracts.insert(principal.to_owned(), log);
         }
         extracts.get_mut(principal).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Returns the folder in which the log, or the extract of a caller, lies.
-    pub(crate) fn folder(folder: &StateFolder, principal: Option<&str>) -> io::Result<PathBuf> {
+    pub(crate) fn folder(folder: &SupervisorStateFolder, principal: Option<&str>) -> io::Result<PathBuf> {
         match principal {
             None => Ok(folder.path().to_owned()),
             Some(principal) => folder.caller(principal),

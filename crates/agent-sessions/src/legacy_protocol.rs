@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// A command of the daemon that came before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LegacyCommand {
+pub(crate) enum LegacySupervisorCommand {
     Status,
     Pause,
     Resume,
@@ -17,7 +17,7 @@ pub(crate) enum LegacyCommand {
     Reload,
 }
 
-impl LegacyCommand {
+impl LegacySupervisorCommand {
     /// Reads a command, in upper or lower case.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         Some(match line.trim().to_ascii_uppercase().as_str() {
@@ -33,15 +33,23 @@ impl LegacyCommand {
 
 impl Supervisor {
     /// Handles a command. The answer is `OK`, `ERR: ` and the reason, or the status as JSON.
-    pub(crate) async fn handle_legacy(&self, command: LegacyCommand, requester: &SessionCaller) -> String {
+    pub(crate) async fn handle_legacy(
+        &self,
+        command: LegacySupervisorCommand,
+        requester: &SessionCaller,
+    ) -> String {
         let result = match command {
-            LegacyCommand::Status => {
+            LegacySupervisorCommand::Status => {
                 return self.legacy_status(requester).unwrap_or_else(|error| error_line(&error));
             }
-            LegacyCommand::Pause => self.legacy_pause(true, "Daemon already paused", requester).await,
-            LegacyCommand::Resume => self.legacy_pause(false, "Daemon is not paused", requester).await,
-            LegacyCommand::NewSession => self.replace_current(requester).await,
-            LegacyCommand::Reload => requester.authorize_steering().and_then(|()| self.reload()),
+            LegacySupervisorCommand::Pause => {
+                self.legacy_pause(true, "Daemon already paused", requester).await
+            }
+            LegacySupervisorCommand::Resume => {
+                self.legacy_pause(false, "Daemon is not paused", requester).await
+            }
+            LegacySupervisorCommand::NewSession => self.replace_current(requester).await,
+            LegacySupervisorCommand::Reload => requester.authorize_steering().and_then(|()| self.reload()),
         };
         result.map_or_else(|error| error_line(&error), |()| "OK".to_owned())
     }
@@ -108,9 +116,9 @@ mod tests {
 
     #[test]
     fn a_command_is_one_of_five_words_in_either_case() {
-        let parse = LegacyCommand::parse;
-        assert_eq!(parse("status"), Some(LegacyCommand::Status));
-        assert_eq!(parse("New-Session\r"), Some(LegacyCommand::NewSession));
+        let parse = LegacySupervisorCommand::parse;
+        assert_eq!(parse("status"), Some(LegacySupervisorCommand::Status));
+        assert_eq!(parse("New-Session\r"), Some(LegacySupervisorCommand::NewSession));
         assert_eq!((parse("STATUS now"), parse("{}"), parse("")), (None, None, None));
         assert_eq!(
             [human_duration(9), human_duration(69), human_duration(3_725)],

@@ -2,11 +2,11 @@
 //! resumes and ends.
 //!
 //! ```no_run
-//! use agent_sessions::{HostKind, NewSession, Supervisor, SupervisorOptions};
+//! use agent_sessions::{SupervisorHostKind, NewSession, Supervisor, SupervisorOptions};
 //!
 //! # async fn example() -> Result<(), agent_sessions::Error> {
 //! let state = "/home/me/.local/state/coretools/sessions".as_ref();
-//! let supervisor = Supervisor::host(state, SupervisorOptions::new(HostKind::Daemon)?).await?;
+//! let supervisor = Supervisor::host(state, SupervisorOptions::new(SupervisorHostKind::Daemon)?).await?;
 //! let session = NewSession::new("/home/me/project", "worker")
 //!     .command(["claude"])
 //!     .prompt("Fix the failing test.");
@@ -19,8 +19,8 @@
 //! # The life of a session
 //!
 //! `starting → running → stopped`, or, when the process ended at a rate limit, with an exhausted context or by a crash,
-//! `running → waiting → resuming → running`. The supervisor diagnoses why the process ended ([`StopCause`]), and the
-//! [`RestartPolicy`] decides what is done. Each transition is stored in SQLite with its time and reason before anybody
+//! `running → waiting → resuming → running`. The supervisor diagnoses why the process ended ([`SessionStopCause`]), and the
+//! [`SessionRestartPolicy`] decides what is done. Each transition is stored in SQLite with its time and reason before anybody
 //! is told of it.
 //!
 //! The process of a session has a folder of its own as `TMPDIR`, with markers that name the session and its role; a
@@ -86,17 +86,18 @@ mod wire;
 
 pub use catalog::{AgentCatalog, AgentCatalogError};
 pub use client::SupervisorClient;
-pub use diagnosis::{RetrySource, StopCause};
+pub use diagnosis::{AgentRetrySource, SessionStopCause};
 pub use error::{Error, ErrorCode};
-pub use lock::HostKind;
-pub use log::{LogLevel, LogLimits};
-pub use options::{OptionsError, OptionsLoader, SupervisorOptions};
+pub use lock::SupervisorHostKind;
+pub use log::{SessionLogLevel, SessionLogLimits};
+pub use options::{OptionsError, SupervisorOptions, SupervisorOptionsLoader};
 pub use protocol::{
-    DeliveryMethod, LogAnswer, LogRequest, MessageDelivery, NewSession, NextAction, PauseChange,
-    SessionEnded, SessionIdentity, SessionInfo, SessionList, SessionStarted, StatsInfo, StopInfo,
-    SupervisorActivity, SupervisorRequest, SupervisorStatus, WatchedSession,
+    MessageDeliveryMethod, NewSession, NextSessionAction, SessionEnded, SessionIdentity, SessionInfo,
+    SessionList, SessionLogLines, SessionLogRequest, SessionMessageDelivery, SessionStarted, SessionStopInfo,
+    SupervisorActivity, SupervisorPauseChange, SupervisorRequest, SupervisorStatsInfo, SupervisorStatus,
+    WatchedSession,
 };
-pub use restart_policy::RestartPolicy;
+pub use restart_policy::SessionRestartPolicy;
 pub use service::SessionService;
 pub use state::SessionAction;
 pub use state_kind::SessionStateKind;

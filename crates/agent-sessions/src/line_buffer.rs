@@ -7,12 +7,12 @@ const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// A buffer that joins pieces of output to whole lines, and removes what only a terminal needs.
 #[derive(Debug, Default)]
-pub(crate) struct LineBuffer {
+pub(crate) struct SessionLineBuffer {
     /// The line that has no end yet.
     partial_line: Vec<u8>,
 }
 
-impl LineBuffer {
+impl SessionLineBuffer {
     /// Adds bytes, and returns the lines that they complete.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         let mut lines = Vec::new();
@@ -49,7 +49,7 @@ mod tests {
     fn output_that_is_cut_anywhere_is_joined_to_lines() {
         let text = "one\ntwo\r\n\u{1b}[31mthree\u{1b}[0m\nä four";
         for cut in 1..text.len() {
-            let mut lines = LineBuffer::default();
+            let mut lines = SessionLineBuffer::default();
             let mut seen = Vec::new();
             for piece in text.as_bytes().chunks(cut) {
                 seen.extend(lines.push(piece));
@@ -57,7 +57,7 @@ mod tests {
             seen.extend(lines.finish());
             assert_eq!(seen, ["one", "two", "three", "ä four"], "{cut}");
         }
-        let mut lines = LineBuffer::default();
+        let mut lines = SessionLineBuffer::default();
         assert_eq!(lines.push(&vec![b'x'; 200_000]).len(), 1);
     }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
-pub enum LogLevel {
+pub enum SessionLogLevel {
     /// Details for debugging.
     Debug,
     /// An event.
@@ -26,7 +26,7 @@ pub enum LogLevel {
     Error,
 }
 
-impl LogLevel {
+impl SessionLogLevel {
     const ALL: [(Self, &'static str); 4] =
         [(Self::Debug, "DEBUG"), (Self::Info, "INFO"), (Self::Warn, "WARN"), (Self::Error, "ERROR")];
 
@@ -42,14 +42,14 @@ impl LogLevel {
 /// The limits of one log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct LogLimits {
+pub struct SessionLogLimits {
     /// The size of one file in bytes. 10 MiB by default.
     pub file_bytes: u64,
     /// The number of rotated files that are kept beside the current one. 4 by default.
     pub rotated_files: usize,
 }
 
-impl Default for LogLimits {
+impl Default for SessionLogLimits {
     fn default() -> Self {
         Self { file_bytes: 10 << 20, rotated_files: 4 }
     }
@@ -57,10 +57,10 @@ impl Default for LogLimits {
 
 /// A log that is rotated by size. A position counts all bytes that were ever written, over all its files.
 #[derive(Debug)]
-pub(crate) struct RotatingLog {
+pub(crate) struct RotatingSessionLog {
     folder: OwnedFd,
     name: String,
-    limits: LogLimits,
+    limits: SessionLogLimits,
     file: Option<File>,
     /// The position at which the current file begins.
     start: u64,
@@ -77,13 +77,13 @@ const MAX_PAGE_BYTES: usize = 2 << 20;
 
 /// A query for lines of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LogQuery {
+pub(crate) struct SessionLogQuery {
     /// The number of lines.
     pub lines: usize,
     /// The earliest time: RFC 3339, in UTC, to the millisecond, or the beginning of such a text.
     pub since: Option<String>,
     /// The lowest level.
-    pub level: Option<LogLevel>,
+    pub level: Option<SessionLogLevel>,
     /// The position from which to read on, instead of the last lines.
     pub cursor: Option<u64>,
 }
@@ -99,12 +99,12 @@ pub(crate) struct SessionLogPage {
     pub cursor: u64,
 }
 
-impl RotatingLog {
+impl RotatingSessionLog {
     /// Opens the log `name` in `folder`, and appends to what is there.
     ///
     /// # Errors
     /// The folder cannot be opened, or the file is not a regular file of this user.
-    pub(crate) fn open(folder: &Path, name: &str, limits: LogLimits) -> io::Result<Self> {
+    pub(crate) fn open(folder: &Path, name: &str, limits: SessionLogLimits) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(folder, flags, Mode::empty())?;
         let mut log = Self {
@@ -149,7 +149,7 @@ impl RotatingLog {
     ///
     /// A line that cannot be written is lost and counted, and the next one that can be written says so: a full disk
     /// must not stop the work that is logged.
-    pub(crate) fn write(&mut self, level: Option<LogLevel>, text: &str) {
+    pub(crate) fn write(&mut self, level: Option<SessionLogLevel>, text: &str) {
         let at = clock::rfc3339(clock::now_ms());
         let level = level.map(|level| format!("{:5} ", level.as_str())).unwrap_or_default();
         let mut line = String::with_capacity(text.len() + 40);
@@ -214,7 +214,7 @@ impl RotatingLog {
     ///
     /// # Errors
     /// A file cannot be read.
-    pub(crate) fn read(folder: &Path, name: &str, query: &LogQuery) -> io::Result<SessionLogPage> {
+    pub(crate) fn read(folder: &Path, name: &str, query: &SessionLogQuery) -> io::Result<SessionLogPage> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(folder, flags, Mode::empty())?;
         // All files are opened first: one that is rotated meanwhile is then read once, whatever its name is.
@@ -278,7 +278,7 @@ impl RotatingLog {
     }
 }
 
-fn matches_query(line: &str, query: &LogQuery) -> bool {
+fn matches_query(line: &str, query: &SessionLogQuery) -> bool {
     if let Some(since) = &query.since
         && line < since.as_str()
     {
@@ -286,7 +286,9 @@ fn matches_query(line: &str, query: &LogQuery) -> bool {
     }
     match query.level {
         None => true,
-        Some(lowest) => line.split(' ').nth(1).and_then(LogLevel::parse).is_some_and(|level| level >= lowest),
+        Some(lowest) => {
+            line.split(' ').nth(1).and_then(SessionLogLevel::parse).is_some_and(|level| level >= lowest)
+        }
     }
 }
 
@@ -313,9 +315,9 @@ pub(crate) const PROCESS_START_MARK: &str = "[a process of the session starts]";
 /// Returns the last lines that the last process of a session printed, without their times. Without a log there are
 /// none.
 pub(crate) fn last_printed(folder: &Path, name: &str, lines: usize) -> Vec<String> {
-    let query = LogQuery { lines, ..LogQuery::default() };
+    let query = SessionLogQuery { lines, ..SessionLogQuery::default() };
     // A log that cannot be read tells nothing, which is no reason not to supervise the session.
-    let page = RotatingLog::read(folder, name, &query).unwrap_or_default();
+    let page = RotatingSessionLog::read(folder, name, &query).unwrap_or_default();
     let without_time =
         |line: String| line.split_once(' ').map_or_else(String::new, |(_, text)| text.to_owned());
     let mut lines: Vec<String> = page.lines.into_iter().map(without_time).collect();
@@ -332,10 +334,10 @@ mod tests {
     use super::*;
     use std::fs;
 
-    const SMALL: LogLimits = LogLimits { file_bytes: 400, rotated_files: 2 };
+    const SMALL: SessionLogLimits = SessionLogLimits { file_bytes: 400, rotated_files: 2 };
 
-    fn read(folder: &Path, query: LogQuery) -> SessionLogPage {
-        RotatingLog::read(folder, "a.log", &query).unwrap()
+    fn read(folder: &Path, query: SessionLogQuery) -> SessionLogPage {
+        RotatingSessionLog::read(folder, "a.log", &query).unwrap()
     }
 
     fn lines_of(page: &SessionLogPage) -> Vec<&str> {
@@ -345,39 +347,45 @@ mod tests {
     #[test]
     fn the_last_lines_come_with_how_many_there_are_and_where_to_read_on() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = RotatingLog::open(folder.path(), "a.log", LogLimits::default()).unwrap();
+        let mut log = RotatingSessionLog::open(folder.path(), "a.log", SessionLogLimits::default()).unwrap();
         (0..50).for_each(|line| log.write(None, &format!("line-{line}")));
-        let page = read(folder.path(), LogQuery { lines: 2, ..LogQuery::default() });
+        let page = read(folder.path(), SessionLogQuery { lines: 2, ..SessionLogQuery::default() });
         assert_eq!((lines_of(&page), page.total_available), (vec!["line-48", "line-49"], 50));
         log.write(None, "new-1");
         log.write(None, "new-2");
-        let next = LogQuery { lines: 1, cursor: Some(page.cursor), ..LogQuery::default() };
+        let next = SessionLogQuery { lines: 1, cursor: Some(page.cursor), ..SessionLogQuery::default() };
         let page = read(folder.path(), next);
         assert_eq!((lines_of(&page), page.total_available), (vec!["new-1"], 2));
-        let page =
-            read(folder.path(), LogQuery { lines: 9, cursor: Some(page.cursor), ..LogQuery::default() });
+        let page = read(
+            folder.path(),
+            SessionLogQuery { lines: 9, cursor: Some(page.cursor), ..SessionLogQuery::default() },
+        );
         assert_eq!(lines_of(&page), ["new-2"]);
-        let end =
-            read(folder.path(), LogQuery { lines: 9, cursor: Some(page.cursor), ..LogQuery::default() });
+        let end = read(
+            folder.path(),
+            SessionLogQuery { lines: 9, cursor: Some(page.cursor), ..SessionLogQuery::default() },
+        );
         assert_eq!((end.lines.len(), end.cursor), (0, log.position()));
     }
 
     #[test]
     fn reading_on_loses_nothing_while_the_log_is_turned_over() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = RotatingLog::open(folder.path(), "a.log", SMALL).unwrap();
+        let mut log = RotatingSessionLog::open(folder.path(), "a.log", SMALL).unwrap();
         let (mut cursor, mut seen) = (0, Vec::new());
         for line in 0..200 {
             log.write(None, &format!("line-{line}"));
             if line % 3 == 0 {
-                let page =
-                    read(folder.path(), LogQuery { lines: 2, cursor: Some(cursor), ..LogQuery::default() });
+                let page = read(
+                    folder.path(),
+                    SessionLogQuery { lines: 2, cursor: Some(cursor), ..SessionLogQuery::default() },
+                );
                 seen.extend(lines_of(&page).into_iter().map(str::to_owned));
                 cursor = page.cursor;
                 while seen.len() < line + 1 {
                     let page = read(
                         folder.path(),
-                        LogQuery { lines: 2, cursor: Some(cursor), ..LogQuery::default() },
+                        SessionLogQuery { lines: 2, cursor: Some(cursor), ..SessionLogQuery::default() },
                     );
                     seen.extend(lines_of(&page).into_iter().map(str::to_owned));
                     cursor = page.cursor;
@@ -394,28 +402,31 @@ mod tests {
     #[test]
     fn a_log_that_is_opened_again_goes_on_at_its_position() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = RotatingLog::open(folder.path(), "a.log", SMALL).unwrap();
+        let mut log = RotatingSessionLog::open(folder.path(), "a.log", SMALL).unwrap();
         (0..40).for_each(|line| log.write(None, &format!("line-{line}")));
         let position = log.position();
         drop(log);
-        let mut log = RotatingLog::open(folder.path(), "a.log", SMALL).unwrap();
+        let mut log = RotatingSessionLog::open(folder.path(), "a.log", SMALL).unwrap();
         assert_eq!(log.position(), position);
         log.write(None, "after");
-        let page = read(folder.path(), LogQuery { lines: 9, cursor: Some(position), ..LogQuery::default() });
+        let page = read(
+            folder.path(),
+            SessionLogQuery { lines: 9, cursor: Some(position), ..SessionLogQuery::default() },
+        );
         assert_eq!(lines_of(&page), ["after"]);
     }
 
     #[test]
     fn of_long_lines_fewer_are_read_and_reading_on_gives_the_others() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = RotatingLog::open(folder.path(), "a.log", LogLimits::default()).unwrap();
+        let mut log = RotatingSessionLog::open(folder.path(), "a.log", SessionLogLimits::default()).unwrap();
         (0..100).for_each(|line| log.write(None, &format!("{}-{line}", "x".repeat(60_000))));
-        let page = read(folder.path(), LogQuery { lines: 1000, ..LogQuery::default() });
+        let page = read(folder.path(), SessionLogQuery { lines: 1000, ..SessionLogQuery::default() });
         assert!((30..40).contains(&page.lines.len()) && page.lines.last().unwrap().ends_with("-99"));
         assert_eq!(page.total_available, 100);
         let (mut cursor, mut seen) = (0, 0);
         while seen < 100 {
-            let next = LogQuery { lines: 1000, cursor: Some(cursor), ..LogQuery::default() };
+            let next = SessionLogQuery { lines: 1000, cursor: Some(cursor), ..SessionLogQuery::default() };
             let page = read(folder.path(), next);
             assert!(page.lines.len() < 40 && page.lines[0].ends_with(&format!("-{seen}")));
             (cursor, seen) = (page.cursor, seen + page.lines.len());
@@ -425,17 +436,24 @@ mod tests {
     #[test]
     fn lines_are_chosen_by_level_and_time() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = RotatingLog::open(folder.path(), "a.log", LogLimits::default()).unwrap();
-        log.write(Some(LogLevel::Info), "started");
-        log.write(Some(LogLevel::Error), "broke");
-        let level =
-            |level| lines_owned(&read(folder.path(), LogQuery { lines: 9, level, ..LogQuery::default() }));
-        assert_eq!(level(Some(LogLevel::Warn)), ["broke"]);
-        assert_eq!(level(Some(LogLevel::Debug)).len(), 2);
+        let mut log = RotatingSessionLog::open(folder.path(), "a.log", SessionLogLimits::default()).unwrap();
+        log.write(Some(SessionLogLevel::Info), "started");
+        log.write(Some(SessionLogLevel::Error), "broke");
+        let level = |level| {
+            lines_owned(&read(
+                folder.path(),
+                SessionLogQuery { lines: 9, level, ..SessionLogQuery::default() },
+            ))
+        };
+        assert_eq!(level(Some(SessionLogLevel::Warn)), ["broke"]);
+        assert_eq!(level(Some(SessionLogLevel::Debug)).len(), 2);
         let since = |since: &str| {
-            read(folder.path(), LogQuery { lines: 9, since: Some(since.to_owned()), ..LogQuery::default() })
-                .lines
-                .len()
+            read(
+                folder.path(),
+                SessionLogQuery { lines: 9, since: Some(since.to_owned()), ..SessionLogQuery::default() },
+            )
+            .lines
+            .len()
         };
         assert_eq!((since("2000-01-01"), since("2999-01-01")), (2, 0));
     }
@@ -447,7 +465,7 @@ mod tests {
     #[test]
     fn a_full_disk_loses_lines_and_nothing_else_and_the_log_says_so() {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = RotatingLog::open(folder.path(), "a.log", LogLimits::default()).unwrap();
+        let mut log = RotatingSessionLog::open(folder.path(), "a.log", SessionLogLimits::default()).unwrap();
         log.write(None, "before");
         // What the system says where there is no room (full(4)).
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::error::{Error, ErrorCode};
-use crate::options::EffectiveSettings;
+use crate::options::EffectiveSupervisorOptions;
 use crate::protocol::NewSession;
 use crate::random::new_session_id;
 use crate::record::SessionRecord;
@@ -17,7 +17,7 @@ pub(crate) const MAX_TEXT_BYTES: usize = 100_000;
 /// # Errors
 /// The description names no program, no role or an unknown agent, or a text in it cannot be an argument.
 pub(crate) fn new_record(
-    settings: &EffectiveSettings,
+    settings: &EffectiveSupervisorOptions,
     principal: Option<&str>,
     new: NewSession,
 ) -> Result<SessionRecord, Error> {

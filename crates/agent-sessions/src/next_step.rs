@@ -1,13 +1,13 @@
 //! The prompt of a session that continues the work of another: the next step.
 
-use crate::front_matter::FrontMatter;
+use crate::front_matter::SessionFrontMatter;
 use crate::record::SessionRecord;
 use crate::session_file::{NEXT_STEP_NAME, read_text};
 use std::path::Path;
 
 /// The next step, as a `Next-step.md` describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NextStep {
+struct NextStepFile {
     /// The number of the step.
     number: Option<u64>,
     /// The description of the step.
@@ -16,7 +16,7 @@ struct NextStep {
 
 /// Reads the step that a `Next-step.md` names: the first line of the form `Step 3: …` or `3. …`, or else its first
 /// plain line.
-fn parse_next_step(text: &str) -> Option<NextStep> {
+fn parse_next_step(text: &str) -> Option<NextStepFile> {
     let lines = || {
         text.lines().map(|line| line.trim().trim_start_matches(['#', '*', '-', ' ']).trim_end_matches('*'))
     };
@@ -26,7 +26,7 @@ fn parse_next_step(text: &str) -> Option<NextStep> {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         let number = rest[..digits].parse().ok()?;
         let description = rest[digits..].trim_start_matches(['.', ':', ')', '-', '–', '—', ' ']).trim();
-        Some(NextStep { number: Some(number), description: description.to_owned() })
+        Some(NextStepFile { number: Some(number), description: description.to_owned() })
     });
     let plain = || lines().find(|line| !line.is_empty() && *line != "---").map(str::to_owned);
     match numbered {
@@ -34,9 +34,9 @@ fn parse_next_step(text: &str) -> Option<NextStep> {
         Some(step) => {
             let after = lines().skip_while(|line| !line.to_ascii_lowercase().starts_with("step")).skip(1);
             let description = after.map(str::to_owned).find(|line| !line.is_empty());
-            Some(NextStep { description: description.unwrap_or_default(), ..step })
+            Some(NextStepFile { description: description.unwrap_or_default(), ..step })
         }
-        None => plain().map(|description| NextStep { number: None, description }),
+        None => plain().map(|description| NextStepFile { number: None, description }),
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn next_prompt(file: Option<&Path>, record: &SessionRecord) -> Option
             step.number.map_or_else(|| "the next step".to_owned(), |number| format!("step {number}"));
         return Some(format!("Continue with {number}: {}\n\n{}", step.description, text.trim()));
     }
-    let front = file.and_then(|file| FrontMatter::parse(&read_text(file).ok()?));
+    let front = file.and_then(|file| SessionFrontMatter::parse(&read_text(file).ok()?));
     match (front, file) {
         (Some(front), Some(file)) => Some(format!(
             "Continue with step {} of the work that {} describes.",

@@ -2,9 +2,9 @@
 
 use crate::catalog::{AgentCatalog, AgentCatalogError};
 use crate::error::{Error, ErrorCode};
-use crate::lock::HostKind;
-use crate::log::LogLimits;
-use crate::restart_policy::RestartPolicy;
+use crate::lock::SupervisorHostKind;
+use crate::log::SessionLogLimits;
+use crate::restart_policy::SessionRestartPolicy;
 use process_runner::Runner;
 use redaction::Redactor;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub type OptionsError = Box<dyn std::error::Error + Send + Sync>;
 #[non_exhaustive]
 pub struct SupervisorOptions {
     /// The kind of process that hosts the supervisor.
-    pub host: HostKind,
+    pub host: SupervisorHostKind,
     /// The runner that starts the processes. For sessions that end with their server it needs a guardian. For those of
     /// a daemon it must have none: what survives the daemon's death is adopted by the next.
     pub runner: Runner,
@@ -28,11 +28,11 @@ pub struct SupervisorOptions {
     /// The agents that are known.
     pub agents: AgentCatalog,
     /// The policy for processes that end.
-    pub restart: RestartPolicy,
+    pub restart: SessionRestartPolicy,
     /// The command of a session that names none. Empty by default: then each session must name one.
     pub command: Vec<String>,
     /// The limits of each log.
-    pub logs: LogLimits,
+    pub logs: SessionLogLimits,
     /// The number of sessions that may be open at once. 256 by default.
     pub max_sessions: usize,
     /// The number of open sessions that one caller of a shared server may have. 16 by default.
@@ -49,7 +49,7 @@ pub struct SupervisorOptions {
     /// The folders in which agents that were not started here write session files.
     pub watched_folders: Vec<PathBuf>,
     /// The loader for [`Supervisor::reload`](crate::Supervisor::reload). None by default: the options stay.
-    pub loader: Option<OptionsLoader>,
+    pub loader: Option<SupervisorOptionsLoader>,
 }
 
 impl SupervisorOptions {
@@ -60,7 +60,7 @@ impl SupervisorOptions {
     ///
     /// # Errors
     /// The default redactor cannot be built.
-    pub fn new(host: HostKind) -> Result<Self, Error> {
+    pub fn new(host: SupervisorHostKind) -> Result<Self, Error> {
         let redactor = Redactor::new(redaction::RedactionOptions::default())
             .map_err(|error| Error::broken("cannot build the redactor", &error))?;
         let agents = AgentCatalog::builtin()
@@ -70,9 +70,9 @@ impl SupervisorOptions {
             runner: Runner::new(),
             redactor,
             agents,
-            restart: RestartPolicy::default(),
+            restart: SessionRestartPolicy::default(),
             command: Vec::new(),
-            logs: LogLimits::default(),
+            logs: SessionLogLimits::default(),
             max_sessions: 256,
             max_per_caller: 16,
             shared_server: false,
@@ -88,11 +88,11 @@ impl SupervisorOptions {
 
 /// A function that reads [`SupervisorOptions`] anew, for a supervisor whose configuration has changed.
 #[derive(Clone)]
-pub struct OptionsLoader(Arc<LoadOptions>);
+pub struct SupervisorOptionsLoader(Arc<LoadOptions>);
 
 type LoadOptions = dyn Fn() -> Result<SupervisorOptions, OptionsError> + Send + Sync;
 
-impl OptionsLoader {
+impl SupervisorOptionsLoader {
     /// Creates a loader that calls `load`.
     pub fn new(load: impl Fn() -> Result<SupervisorOptions, OptionsError> + Send + Sync + 'static) -> Self {
         Self(Arc::new(load))
@@ -103,7 +103,7 @@ impl OptionsLoader {
     }
 }
 
-impl std::fmt::Debug for OptionsLoader {
+impl std::fmt::Debug for SupervisorOptionsLoader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("OptionsLoader")
     }
@@ -111,16 +111,16 @@ impl std::fmt::Debug for OptionsLoader {
 
 /// The options in effect that a reload can change.
 #[derive(Debug)]
-pub(crate) struct EffectiveSettings {
+pub(crate) struct EffectiveSupervisorOptions {
     pub(crate) agents: AgentCatalog,
-    pub(crate) restart: RestartPolicy,
+    pub(crate) restart: SessionRestartPolicy,
     pub(crate) command: Vec<String>,
     pub(crate) max_sessions: usize,
     pub(crate) max_per_caller: usize,
     pub(crate) manual_restart: Duration,
 }
 
-impl EffectiveSettings {
+impl EffectiveSupervisorOptions {
     pub(crate) fn of(options: &SupervisorOptions) -> Arc<Self> {
         Arc::new(Self {
             agents: options.agents.clone(),

@@ -41,7 +41,7 @@ pub(crate) fn check_supported() -> Result<(), Error> {
 
 /// An entry of the process table.
 #[derive(Clone, Copy, Debug)]
-struct TableEntry {
+struct ProcessTableEntry {
     parent: u32,
     /// The id of the leader of its session (setsid(2)).
     session: u32,
@@ -49,7 +49,7 @@ struct TableEntry {
     is_zombie: bool,
 }
 
-fn read_entry(pid: u32) -> Option<TableEntry> {
+fn read_entry(pid: u32) -> Option<ProcessTableEntry> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The program's name stands in parentheses and may hold anything, parentheses too: the last one ends it.
     let mut fields = text.rsplit_once(") ")?.1.split(' ');
@@ -58,7 +58,7 @@ fn read_entry(pid: u32) -> Option<TableEntry> {
     let session = fields.nth(1)?.parse().ok()?;
     // `starttime` is field 22, and the last field that was taken is field 6.
     let started = fields.nth(15)?.parse().ok()?;
-    Some(TableEntry { parent, session, started, is_zombie })
+    Some(ProcessTableEntry { parent, session, started, is_zombie })
 }
 
 /// Returns the process with this id if it lives.

@@ -1,9 +1,9 @@
 //! The requests to a supervisor and its answers, in process and over its socket.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
-use crate::diagnosis::{RetrySource, StopCause};
-use crate::lock::HostKind;
-use crate::log::LogLevel;
+use crate::diagnosis::{AgentRetrySource, SessionStopCause};
+use crate::lock::SupervisorHostKind;
+use crate::log::SessionLogLevel;
 use crate::state::SessionAction;
 use crate::state_kind::SessionStateKind;
 use process_runner::Confinement;
@@ -27,9 +27,9 @@ pub enum SupervisorRequest {
     },
     /// Asks for a [`SupervisorStatus`].
     Status {},
-    /// Pauses resumes, renewals and restarts. Answered by a [`PauseChange`].
+    /// Pauses resumes, renewals and restarts. Answered by a [`SupervisorPauseChange`].
     Pause {},
-    /// Ends the pause. Answered by a [`PauseChange`].
+    /// Ends the pause. Answered by a [`SupervisorPauseChange`].
     Resume {},
     /// Asks for the [`SessionList`].
     List {
@@ -39,7 +39,7 @@ pub enum SupervisorRequest {
     },
     /// Starts a session. Answered by [`SessionStarted`] once its process runs.
     New(Box<NewSession>),
-    /// Sends a message to a session. Answered by a [`MessageDelivery`].
+    /// Sends a message to a session. Answered by a [`SessionMessageDelivery`].
     Send {
         /// The session.
         session_id: String,
@@ -53,8 +53,8 @@ pub enum SupervisorRequest {
         /// The time between `SIGTERM` and `SIGKILL`, in milliseconds.
         grace_ms: u64,
     },
-    /// Asks for lines of a log. Answered by a [`LogAnswer`].
-    Logs(LogRequest),
+    /// Asks for lines of a log. Answered by a [`SessionLogLines`].
+    Logs(SessionLogRequest),
     /// Asks to whom a credential belongs. Answered by a [`SessionIdentity`].
     Identify {
         /// The credential.
@@ -123,13 +123,13 @@ impl NewSession {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct LogRequest {
+pub struct SessionLogRequest {
     /// The number of lines, at most 10,000.
     pub lines: usize,
     /// The earliest time: `10m` ago, or a time.
     pub since: Option<String>,
     /// The lowest level; for the supervisor's own log only.
-    pub level: Option<LogLevel>,
+    pub level: Option<SessionLogLevel>,
     /// The session whose log is read. None: the supervisor's own log.
     pub session: Option<String>,
     /// The position from which to read on, instead of the last lines.
@@ -139,7 +139,7 @@ pub struct LogRequest {
     pub wait_ms: u64,
 }
 
-impl LogRequest {
+impl SessionLogRequest {
     /// Creates a request for the last lines of the supervisor's own log.
     pub fn new(lines: usize) -> Self {
         Self { lines, ..Self::default() }
@@ -155,7 +155,7 @@ pub struct SupervisorStatus {
     /// `paused`, `resuming` while a session is started again, `waiting` while one waits, else `monitoring`.
     pub state: SupervisorActivity,
     /// The host of the supervisor. Sessions of a `daemon` outlive their clients; those of a `server` end with it.
-    pub owner: HostKind,
+    pub owner: SupervisorHostKind,
     /// The process of the supervisor.
     pub pid: u32,
     /// The time since it was started.
@@ -168,9 +168,9 @@ pub struct SupervisorStatus {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub watched: Vec<WatchedSession>,
     /// The next scheduled action.
-    pub next_action: Option<NextAction>,
+    pub next_action: Option<NextSessionAction>,
     /// The counters, over all restarts of the supervisor.
-    pub stats: StatsInfo,
+    pub stats: SupervisorStatsInfo,
     /// The problems that last at present.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub trouble: Vec<String>,
@@ -206,7 +206,7 @@ impl SupervisorActivity {
 /// The counters of what the supervisor did on its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
-pub struct StatsInfo {
+pub struct SupervisorStatsInfo {
     /// The sessions that were resumed, renewed or restarted.
     pub saves_count: u64,
     /// Those of them that were resumed.
@@ -244,10 +244,10 @@ pub struct SessionInfo {
     pub command: String,
     /// The diagnosis of the last stop.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub last_stop: Option<StopInfo>,
+    pub last_stop: Option<SessionStopInfo>,
     /// The scheduled action.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub next_action: Option<NextAction>,
+    pub next_action: Option<NextSessionAction>,
     /// The reason why it cannot go on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub failure: Option<String>,
@@ -264,10 +264,10 @@ pub struct SessionInfo {
 /// The diagnosis of a stop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
-pub struct StopInfo {
+pub struct SessionStopInfo {
     /// The cause.
     #[schemars(with = "String")]
-    pub reason: StopCause,
+    pub reason: SessionStopCause,
     /// The confidence in the cause, from 0 to 1.
     pub confidence: f64,
     /// The observations that support the cause.
@@ -275,13 +275,13 @@ pub struct StopInfo {
     /// The form in which the output named a time to go on: `header`, `json`, `words` or `reset`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schemars(with = "Option<String>")]
-    pub retry_source: Option<RetrySource>,
+    pub retry_source: Option<AgentRetrySource>,
 }
 
 /// A scheduled action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
-pub struct NextAction {
+pub struct NextSessionAction {
     /// `resume`, `new_session`, `restart` or `message`.
     #[schemars(with = "String")]
     pub action: SessionAction,
@@ -314,7 +314,7 @@ pub struct WatchedSession {
 /// The effect of a pause or a resume.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
-pub struct PauseChange {
+pub struct SupervisorPauseChange {
     /// True: it is as was asked.
     pub success: bool,
     /// Tells that it was not so before.
@@ -340,7 +340,7 @@ pub struct SessionStarted {
     /// The time at which its process was started.
     pub started_at: String,
     /// `daemon`: the session outlives its clients. `server`: it ends with the server that answers.
-    pub owner: HostKind,
+    pub owner: SupervisorHostKind,
 }
 
 /// The sessions of a supervisor.
@@ -354,11 +354,11 @@ pub struct SessionList {
 /// The delivery of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
-pub struct MessageDelivery {
+pub struct SessionMessageDelivery {
     /// The session.
     pub session_id: String,
     /// The way by which it was delivered.
-    pub delivered: DeliveryMethod,
+    pub delivered: MessageDeliveryMethod,
     /// The process that received it.
     pub pid: u32,
 }
@@ -367,14 +367,14 @@ pub struct MessageDelivery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum DeliveryMethod {
+pub enum MessageDeliveryMethod {
     /// It was written to the standard input or the terminal of the process.
     Input,
     /// The session was over, and its agent was started again with it.
     Resume,
 }
 
-impl DeliveryMethod {
+impl MessageDeliveryMethod {
     /// Returns the name that answers use.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -402,7 +402,7 @@ pub struct SessionEnded {
 /// Lines of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
-pub struct LogAnswer {
+pub struct SessionLogLines {
     /// The lines, the oldest first.
     pub lines: Vec<String>,
     /// The number of lines that match, from the cursor on.

@@ -3,9 +3,9 @@
 use crate::clock;
 use crate::error::{Error, ErrorCode};
 use crate::journal::{JOURNAL_NAME, Journal};
-use crate::log::{LogQuery, RotatingLog, SessionLogPage};
-use crate::protocol::{LogAnswer, LogRequest, SessionList, SupervisorStatus};
-use crate::report::{self, StatusInput};
+use crate::log::{RotatingSessionLog, SessionLogPage, SessionLogQuery};
+use crate::protocol::{SessionList, SessionLogLines, SessionLogRequest, SupervisorStatus};
+use crate::report::{self, SupervisorStatusInput};
 use crate::supervisor::Supervisor;
 use crate::supervisor_context::SESSION_LOG_NAME;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ impl Supervisor {
         let context = &self.0.context;
         // The watched folders belong to the user for whom the supervisor runs.
         let watched = if principal.is_none() { context.watcher.sessions() } else { Vec::new() };
-        let input = StatusInput {
+        let input = SupervisorStatusInput {
             supervisor: context.record(),
             principal,
             sessions: self.0.registry.records(principal),
@@ -55,7 +55,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// There is no such session, or an argument is invalid.
-    pub async fn logs(&self, request: &LogRequest) -> Result<LogAnswer, Error> {
+    pub async fn logs(&self, request: &SessionLogRequest) -> Result<SessionLogLines, Error> {
         self.logs_for(None, request).await
     }
 
@@ -63,8 +63,8 @@ impl Supervisor {
     pub(crate) async fn logs_for(
         &self,
         principal: Option<&str>,
-        request: &LogRequest,
-    ) -> Result<LogAnswer, Error> {
+        request: &SessionLogRequest,
+    ) -> Result<SessionLogLines, Error> {
         let query = log_query(request)?;
         let context = &self.0.context;
         let broken = |error: std::io::Error| Error::broken("cannot read the log", &error);
@@ -91,11 +91,12 @@ impl Supervisor {
             journal.borrow_and_update();
             let (folder, query) = (folder.clone(), query.clone());
             // Reading may go through all files of the log.
-            let read = tokio::task::spawn_blocking(move || RotatingLog::read(&folder, name, &query)).await;
+            let read =
+                tokio::task::spawn_blocking(move || RotatingSessionLog::read(&folder, name, &query)).await;
             let page = read.map_err(std::io::Error::other).and_then(|page| page).map_err(broken)?;
             if !page.lines.is_empty() || tokio::time::Instant::now() >= deadline {
                 let SessionLogPage { lines, total_available, cursor } = page;
-                return Ok(LogAnswer { lines, total_available, cursor });
+                return Ok(SessionLogLines { lines, total_available, cursor });
             }
             let changed = async {
                 match output_written.as_mut().as_pin_mut() {
@@ -110,7 +111,7 @@ impl Supervisor {
     }
 }
 
-fn log_query(request: &LogRequest) -> Result<LogQuery, Error> {
+fn log_query(request: &SessionLogRequest) -> Result<SessionLogQuery, Error> {
     let invalid = |message: &str| Error::new(ErrorCode::Invalid, message);
     let since = match &request.since {
         None => None,
@@ -123,5 +124,10 @@ fn log_query(request: &LogRequest) -> Result<LogQuery, Error> {
     if request.level.is_some() && request.session.is_some() {
         return Err(invalid("`level` is for the supervisor's own log; what a session prints has no levels"));
     }
-    Ok(LogQuery { lines: request.lines.min(MAX_LINES), since, level: request.level, cursor: request.cursor })
+    Ok(SessionLogQuery {
+        lines: request.lines.min(MAX_LINES),
+        since,
+        level: request.level,
+        cursor: request.cursor,
+    })
 }

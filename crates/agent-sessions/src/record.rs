@@ -1,7 +1,7 @@
 //! The records that survive a restart of the supervisor. They are stored as JSON, so that the names of their fields
 //! stay as they are.
 
-use crate::diagnosis::StopDiagnosis;
+use crate::diagnosis::SessionStopDiagnosis;
 use crate::process_table::ProcessIdentity;
 use crate::state::SessionState;
 use process_runner::Confinement;
@@ -67,7 +67,7 @@ pub(crate) struct SessionRecord {
     /// The times of its crashes, in milliseconds since 1970.
     pub(crate) crashes: Vec<u64>,
     /// The diagnosis of the last stop.
-    pub(crate) last_stop: Option<StopDiagnosis>,
+    pub(crate) last_stop: Option<SessionStopDiagnosis>,
 }
 
 impl SessionRecord {

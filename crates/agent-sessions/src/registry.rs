@@ -1,7 +1,7 @@
 //! The routing table of a supervisor: the references to its sessions by id.
 
 use crate::error::{Error, ErrorCode};
-use crate::options::EffectiveSettings;
+use crate::options::EffectiveSupervisorOptions;
 use crate::record::SessionRecord;
 use crate::session::SessionRef;
 use std::collections::BTreeMap;
@@ -29,7 +29,11 @@ impl SessionRegistry {
     ///
     /// # Errors
     /// A limit is reached, or the supervisor is ending.
-    pub(crate) fn admit(&self, session: SessionRef, settings: &EffectiveSettings) -> Result<(), Error> {
+    pub(crate) fn admit(
+        &self,
+        session: SessionRef,
+        settings: &EffectiveSupervisorOptions,
+    ) -> Result<(), Error> {
         // Counted and added under one lock, so that no two sessions take the last place.
         let mut routes = self.routes();
         if routes.closed {

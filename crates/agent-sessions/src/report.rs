@@ -1,12 +1,13 @@
 //! Reports the state of a supervisor and its sessions.
 
 use crate::clock;
-use crate::diagnosis::StopDiagnosis;
+use crate::diagnosis::SessionStopDiagnosis;
 use crate::protocol::{
-    NextAction, SessionInfo, SessionList, StatsInfo, StopInfo, SupervisorActivity, SupervisorStatus,
+    NextSessionAction, SessionInfo, SessionList, SessionStopInfo, SupervisorActivity, SupervisorStatsInfo,
+    SupervisorStatus,
 };
 use crate::record::{SessionRecord, SupervisorRecord};
-use crate::state::{ScheduledAction, SessionState};
+use crate::state::{ScheduledSessionAction, SessionState};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ pub(crate) fn activity(
 }
 
 /// The supervisor's part of a [`SupervisorStatus`].
-pub(crate) struct StatusInput<'a> {
+pub(crate) struct SupervisorStatusInput<'a> {
     pub(crate) supervisor: SupervisorRecord,
     pub(crate) principal: Option<&'a str>,
     /// The sessions of the caller, the oldest first.
@@ -43,17 +44,17 @@ pub(crate) struct StatusInput<'a> {
     /// The session in which something happened last.
     pub(crate) latest: Option<String>,
     pub(crate) watched: Vec<crate::protocol::WatchedSession>,
-    pub(crate) host: crate::lock::HostKind,
+    pub(crate) host: crate::lock::SupervisorHostKind,
     pub(crate) uptime_seconds: u64,
     pub(crate) last_errors: Vec<String>,
 }
 
 /// Makes the status for a caller. `log_path` returns the path of the log of a session.
 pub(crate) fn status<P: AsRef<Path>>(
-    input: StatusInput<'_>,
+    input: SupervisorStatusInput<'_>,
     log_path: impl Fn(&str) -> P,
 ) -> SupervisorStatus {
-    let StatusInput { supervisor, principal, sessions, latest, watched, .. } = input;
+    let SupervisorStatusInput { supervisor, principal, sessions, latest, watched, .. } = input;
     let open = || sessions.iter().filter(|record| !record.state.is_over()).map(|record| &record.id);
     // The latest session may be over by now; the youngest that is open is then the best guess.
     let latest = latest.filter(|latest| open().any(|id| id == latest));
@@ -79,7 +80,7 @@ pub(crate) fn status<P: AsRef<Path>>(
         sessions: shown,
         watched,
         next_action: scheduled.min_by_key(|(next, _)| next.at).map(|(next, id)| next_action(next, id)),
-        stats: StatsInfo {
+        stats: SupervisorStatsInfo {
             saves_count: stats.saves_count,
             total_resumes: stats.total_resumes,
             last_resume: stats.last_resume.map(clock::rfc3339),
@@ -101,8 +102,8 @@ pub(crate) fn session_list<P: AsRef<Path>>(
     }
 }
 
-fn next_action(next: &ScheduledAction, id: &str) -> NextAction {
-    NextAction {
+fn next_action(next: &ScheduledSessionAction, id: &str) -> NextSessionAction {
+    NextSessionAction {
         action: next.action,
         session_id: id.to_owned(),
         at: clock::rfc3339(next.at),
@@ -110,8 +111,8 @@ fn next_action(next: &ScheduledAction, id: &str) -> NextAction {
     }
 }
 
-fn stop_info(stop: &StopDiagnosis) -> StopInfo {
-    StopInfo {
+fn stop_info(stop: &SessionStopDiagnosis) -> SessionStopInfo {
+    SessionStopInfo {
         reason: stop.reason,
         confidence: stop.confidence,
         evidence: stop.evidence.clone(),

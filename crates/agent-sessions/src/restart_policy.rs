@@ -1,14 +1,14 @@
 //! The policy that decides what is done when a session's process has ended.
 
 use crate::clock::as_millis;
-use crate::diagnosis::{RetryTime, StopCause, StopDiagnosis};
-use crate::state::{ScheduledAction, SessionAction};
+use crate::diagnosis::{AgentRetryTime, SessionStopCause, SessionStopDiagnosis};
+use crate::state::{ScheduledSessionAction, SessionAction};
 use std::time::Duration;
 
 /// The policy for sessions whose process has ended: what is done for each cause, when, and how often.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct RestartPolicy {
+pub struct SessionRestartPolicy {
     /// Waits and resumes after a rate limit. True by default.
     pub resume_after_limit: bool,
     /// Goes on in a new session when the context is exhausted. True by default.
@@ -35,7 +35,7 @@ pub struct RestartPolicy {
     pub crash_loop_delay: Duration,
 }
 
-impl Default for RestartPolicy {
+impl Default for SessionRestartPolicy {
     fn default() -> Self {
         Self {
             resume_after_limit: true,
@@ -56,7 +56,7 @@ impl Default for RestartPolicy {
 
 /// The failures of a session so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RestartHistory {
+pub(crate) struct SessionRestartHistory {
     /// The number of attempts in a row that failed.
     pub(crate) attempts: u32,
     /// The times of its crashes, this one included, in milliseconds since 1970.
@@ -65,42 +65,42 @@ pub(crate) struct RestartHistory {
 
 /// A decision about a session whose process has ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum RestartDecision {
+pub(crate) enum SessionRestartDecision {
     /// The action is done at its time.
-    Schedule(ScheduledAction),
+    Schedule(ScheduledSessionAction),
     /// Nothing needs to be done.
     Rest,
     /// Something should be done and cannot; the text says why.
     GiveUp(String),
 }
 
-impl RestartPolicy {
+impl SessionRestartPolicy {
     /// Decides what is done after a stop. `random` is a number from 0 to 1, for the jitter.
     pub(crate) fn decide(
         &self,
-        stop: &StopDiagnosis,
-        history: &RestartHistory,
+        stop: &SessionStopDiagnosis,
+        history: &SessionRestartHistory,
         now_ms: u64,
         random: f64,
-    ) -> RestartDecision {
+    ) -> SessionRestartDecision {
         let (action, enabled) = match stop.reason {
-            StopCause::RateLimit => (SessionAction::Resume, self.resume_after_limit),
-            StopCause::ContextExhausted => (SessionAction::NewSession, self.renew_context),
-            StopCause::Crash => (SessionAction::Restart, self.restart_after_crash),
+            SessionStopCause::RateLimit => (SessionAction::Resume, self.resume_after_limit),
+            SessionStopCause::ContextExhausted => (SessionAction::NewSession, self.renew_context),
+            SessionStopCause::Crash => (SessionAction::Restart, self.restart_after_crash),
             // What was meant to end, or ended for a reason nobody knows, is not started again; nor is an agent that somebody
             // has to log in first, which would fail in the same way.
-            StopCause::Completed
-            | StopCause::NeedsAttention
-            | StopCause::UserExit
-            | StopCause::Ended
-            | StopCause::Lost
-            | StopCause::Unknown => return RestartDecision::Rest,
+            SessionStopCause::Completed
+            | SessionStopCause::NeedsAttention
+            | SessionStopCause::UserExit
+            | SessionStopCause::Ended
+            | SessionStopCause::Lost
+            | SessionStopCause::Unknown => return SessionRestartDecision::Rest,
         };
         if !enabled {
-            return RestartDecision::Rest;
+            return SessionRestartDecision::Rest;
         }
         if history.attempts >= self.max_attempts {
-            return RestartDecision::GiveUp(format!(
+            return SessionRestartDecision::GiveUp(format!(
                 "{} attempts in a row led to nothing; the last end: {}",
                 history.attempts,
                 stop.reason.as_str()
@@ -109,7 +109,7 @@ impl RestartPolicy {
         let wait_ms = match action {
             SessionAction::Resume => match named_wait_ms(stop, now_ms) {
                 Some(named) if named > as_millis(self.max_wait) => {
-                    return RestartDecision::GiveUp(format!(
+                    return SessionRestartDecision::GiveUp(format!(
                         "it would have to wait for {} h, and the longest wait is {} h",
                         named / 3_600_000,
                         self.max_wait.as_secs() / 3600
@@ -121,7 +121,7 @@ impl RestartPolicy {
             SessionAction::Restart => as_millis(self.crash_wait(&history.crashes, now_ms)),
             SessionAction::NewSession | SessionAction::Message => 0,
         };
-        RestartDecision::Schedule(ScheduledAction {
+        SessionRestartDecision::Schedule(ScheduledSessionAction {
             action,
             at: now_ms.saturating_add(wait_ms),
             attempt: history.attempts + 1,
@@ -147,89 +147,97 @@ impl RestartPolicy {
 }
 
 /// Returns the wait that the agent named, in milliseconds.
-fn named_wait_ms(stop: &StopDiagnosis, now_ms: u64) -> Option<u64> {
+fn named_wait_ms(stop: &SessionStopDiagnosis, now_ms: u64) -> Option<u64> {
     match stop.retry.as_ref()?.when {
-        RetryTime::In(millis) => Some(millis),
+        AgentRetryTime::In(millis) => Some(millis),
         // A time that is past says nothing about how long the limit lasts.
-        RetryTime::At(at) => at.checked_sub(now_ms).filter(|wait| *wait > 0),
+        AgentRetryTime::At(at) => at.checked_sub(now_ms).filter(|wait| *wait > 0),
         // `stop::diagnose` has turned it into a point in time, or dropped it.
-        RetryTime::Clock { .. } => None,
+        AgentRetryTime::Clock { .. } => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::{RetryHint, RetrySource};
+    use crate::diagnosis::{AgentRetryHint, AgentRetrySource};
     use proptest::prelude::*;
 
-    fn stopped(reason: StopCause, when: Option<RetryTime>) -> StopDiagnosis {
-        let retry = when.map(|when| RetryHint { source: RetrySource::Words, when });
-        StopDiagnosis { retry, ..StopDiagnosis::certain(reason, "test") }
+    fn stopped(reason: SessionStopCause, when: Option<AgentRetryTime>) -> SessionStopDiagnosis {
+        let retry = when.map(|when| AgentRetryHint { source: AgentRetrySource::Words, when });
+        SessionStopDiagnosis { retry, ..SessionStopDiagnosis::certain(reason, "test") }
     }
 
-    fn decide(stop: &StopDiagnosis, history: &RestartHistory) -> RestartDecision {
-        RestartPolicy::default().decide(stop, history, 1_000_000, 0.5)
+    fn decide(stop: &SessionStopDiagnosis, history: &SessionRestartHistory) -> SessionRestartDecision {
+        SessionRestartPolicy::default().decide(stop, history, 1_000_000, 0.5)
     }
 
-    fn doing(stop: &StopDiagnosis, history: &RestartHistory) -> (SessionAction, u64, u32) {
+    fn doing(stop: &SessionStopDiagnosis, history: &SessionRestartHistory) -> (SessionAction, u64, u32) {
         match decide(stop, history) {
-            RestartDecision::Schedule(next) => (next.action, next.at - 1_000_000, next.attempt),
+            SessionRestartDecision::Schedule(next) => (next.action, next.at - 1_000_000, next.attempt),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn each_reason_has_its_own_consequence() {
-        let history = RestartHistory::default();
-        assert_eq!(doing(&stopped(StopCause::RateLimit, None), &history), (SessionAction::Resume, 30_000, 1));
+        let history = SessionRestartHistory::default();
         assert_eq!(
-            doing(&stopped(StopCause::ContextExhausted, None), &history),
+            doing(&stopped(SessionStopCause::RateLimit, None), &history),
+            (SessionAction::Resume, 30_000, 1)
+        );
+        assert_eq!(
+            doing(&stopped(SessionStopCause::ContextExhausted, None), &history),
             (SessionAction::NewSession, 0, 1)
         );
-        assert_eq!(doing(&stopped(StopCause::Crash, None), &history), (SessionAction::Restart, 1_000, 1));
+        assert_eq!(
+            doing(&stopped(SessionStopCause::Crash, None), &history),
+            (SessionAction::Restart, 1_000, 1)
+        );
         for reason in [
-            StopCause::Completed,
-            StopCause::NeedsAttention,
-            StopCause::UserExit,
-            StopCause::Ended,
-            StopCause::Lost,
-            StopCause::Unknown,
+            SessionStopCause::Completed,
+            SessionStopCause::NeedsAttention,
+            SessionStopCause::UserExit,
+            SessionStopCause::Ended,
+            SessionStopCause::Lost,
+            SessionStopCause::Unknown,
         ] {
-            assert_eq!(decide(&stopped(reason, None), &history), RestartDecision::Rest, "{reason:?}");
+            assert_eq!(decide(&stopped(reason, None), &history), SessionRestartDecision::Rest, "{reason:?}");
         }
     }
 
     #[test]
     fn what_was_asked_for_is_waited_and_nothing_else() {
-        let history = RestartHistory { attempts: 3, ..RestartHistory::default() };
-        let wait = |when| doing(&stopped(StopCause::RateLimit, Some(when)), &history).1;
-        assert_eq!(wait(RetryTime::In(37_000)), 37_000);
-        assert_eq!(wait(RetryTime::At(1_090_000)), 90_000);
-        assert_eq!(wait(RetryTime::At(900_000)), 240_000, "a time that is past says nothing");
-        let week = stopped(StopCause::RateLimit, Some(RetryTime::In(8 * 86_400_000)));
-        assert!(matches!(decide(&week, &history), RestartDecision::GiveUp(why) if why.contains("192 h")));
+        let history = SessionRestartHistory { attempts: 3, ..SessionRestartHistory::default() };
+        let wait = |when| doing(&stopped(SessionStopCause::RateLimit, Some(when)), &history).1;
+        assert_eq!(wait(AgentRetryTime::In(37_000)), 37_000);
+        assert_eq!(wait(AgentRetryTime::At(1_090_000)), 90_000);
+        assert_eq!(wait(AgentRetryTime::At(900_000)), 240_000, "a time that is past says nothing");
+        let week = stopped(SessionStopCause::RateLimit, Some(AgentRetryTime::In(8 * 86_400_000)));
+        assert!(
+            matches!(decide(&week, &history), SessionRestartDecision::GiveUp(why) if why.contains("192 h"))
+        );
     }
 
     #[test]
     fn the_third_crash_in_a_minute_backs_off_and_the_attempts_are_bounded() {
-        let crash = stopped(StopCause::Crash, None);
+        let crash = stopped(SessionStopCause::Crash, None);
         let after = |crashes: &[u64], attempts| {
-            doing(&crash, &RestartHistory { attempts, crashes: crashes.to_vec() }).1
+            doing(&crash, &SessionRestartHistory { attempts, crashes: crashes.to_vec() }).1
         };
         assert_eq!(after(&[999_000, 1_000_000], 1), 1_000);
         assert_eq!(after(&[990_000, 999_000, 1_000_000], 2), 60_000);
         assert_eq!(after(&[900_000, 910_000, 1_000_000], 2), 1_000, "older ones do not count");
-        let history = RestartHistory { attempts: 5, crashes: vec![] };
+        let history = SessionRestartHistory { attempts: 5, crashes: vec![] };
         assert!(
-            matches!(decide(&crash, &history), RestartDecision::GiveUp(why) if why.starts_with("5 attempts"))
+            matches!(decide(&crash, &history), SessionRestartDecision::GiveUp(why) if why.starts_with("5 attempts"))
         );
     }
 
     proptest! {
         #[test]
         fn a_wait_doubles_to_the_cap_and_strays_by_a_tenth(attempts in 0u32..200, random in 0.0f64..=1.0) {
-            let plan = RestartPolicy::default();
+            let plan = SessionRestartPolicy::default();
             let exact = 30.0 * 2f64.powi(i32::try_from(attempts.min(20)).unwrap());
             let exact = exact.min(300.0);
             let wait = plan.backoff(attempts, random).as_secs_f64();

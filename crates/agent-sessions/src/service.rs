@@ -25,11 +25,11 @@ type MakeOptions = dyn Fn() -> Result<SupervisorOptions, OptionsError> + Send + 
 /// in this process, which the first request starts. Cheap to clone.
 #[derive(Clone)]
 pub struct SessionService {
-    shared: Arc<ServiceShared>,
+    shared: Arc<SessionServiceShared>,
     principal: Option<Arc<str>>,
 }
 
-struct ServiceShared {
+struct SessionServiceShared {
     state: PathBuf,
     make_options: Box<MakeOptions>,
     /// The supervisor in this process.
@@ -51,7 +51,7 @@ impl SessionService {
         state: impl Into<PathBuf>,
         make_options: impl Fn() -> Result<SupervisorOptions, OptionsError> + Send + Sync + 'static,
     ) -> Self {
-        let shared = ServiceShared {
+        let shared = SessionServiceShared {
             state: state.into(),
             make_options: Box::new(make_options),
             local_supervisor: Mutex::default(),

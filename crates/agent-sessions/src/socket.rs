@@ -1,10 +1,10 @@
 //! The server side of the socket: a supervisor that takes the lock, listens, and serves clients.
 
-use crate::directory::StateFolder;
+use crate::directory::SupervisorStateFolder;
 use crate::error::{Error, ErrorCode};
-use crate::legacy_protocol::LegacyCommand;
-use crate::lock::{LockHolder, LockOutcome, StateLock};
-use crate::log::LogLevel;
+use crate::legacy_protocol::LegacySupervisorCommand;
+use crate::lock::{SupervisorLock, SupervisorLockHolder, SupervisorLockOutcome};
+use crate::log::SessionLogLevel;
 use crate::options::SupervisorOptions;
 use crate::protocol::{PROTOCOL_VERSION, SupervisorRequest};
 use crate::supervisor::{Supervisor, SupervisorInner};
@@ -35,11 +35,11 @@ impl Supervisor {
     pub async fn host(state: &Path, options: SupervisorOptions) -> Result<Self, Error> {
         let unusable =
             |error| Error::broken(&format!("cannot use the state directory {}", state.display()), &error);
-        let folder = StateFolder::open(state).map_err(unusable)?;
-        let outcome = StateLock::try_acquire(folder, options.host, env!("CARGO_PKG_VERSION"));
+        let folder = SupervisorStateFolder::open(state).map_err(unusable)?;
+        let outcome = SupervisorLock::try_acquire(folder, options.host, env!("CARGO_PKG_VERSION"));
         let lock = match outcome.map_err(unusable)? {
-            LockOutcome::Acquired(lock) => lock,
-            LockOutcome::Busy(holder) => return Err(already_supervised(holder.as_ref())),
+            SupervisorLockOutcome::Acquired(lock) => lock,
+            SupervisorLockOutcome::Busy(holder) => return Err(already_supervised(holder.as_ref())),
         };
         let supervisor = Self::start(lock, options).await?;
         // After the sessions were recovered: no client sees a supervisor that does not know them yet.
@@ -55,7 +55,7 @@ impl Supervisor {
     }
 }
 
-fn already_supervised(holder: Option<&LockHolder>) -> Error {
+fn already_supervised(holder: Option<&SupervisorLockHolder>) -> Error {
     let holder = match holder {
         Some(holder) => format!("process {} ({})", holder.process.pid, holder.host.as_str()),
         None => "another process".to_owned(),
@@ -95,7 +95,7 @@ async fn accept_clients(listener: UnixListener, supervisor: Weak<SupervisorInner
                 });
             }
             Err(error) => {
-                supervisor.log(LogLevel::Warn, &format!("cannot accept a client: {error}"));
+                supervisor.log(SessionLogLevel::Warn, &format!("cannot accept a client: {error}"));
                 tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
@@ -114,7 +114,7 @@ async fn serve(supervisor: &Supervisor, stream: UnixStream) -> io::Result<()> {
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok());
     let first = tokio::time::timeout(HELLO_TIMEOUT, read_line(&mut reader)).await;
     let Some(first) = first.map_err(|_| io::ErrorKind::TimedOut)?? else { return Ok(()) };
-    if let Some(command) = LegacyCommand::parse(&first) {
+    if let Some(command) = LegacySupervisorCommand::parse(&first) {
         let answer = match supervisor.requester(pid, None) {
             Ok(requester) => supervisor.handle_legacy(command, &requester).await,
             Err(error) => format!("ERR: {}", error.message),

@@ -1,6 +1,6 @@
 //! The states of a session, and the transitions between them.
 
-use crate::diagnosis::StopDiagnosis;
+use crate::diagnosis::SessionStopDiagnosis;
 use crate::process_table::ProcessIdentity;
 use crate::state_kind::SessionStateKind;
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ impl fmt::Display for SessionAction {
 
 /// An action with the time at which it is due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct ScheduledAction {
+pub(crate) struct ScheduledSessionAction {
     /// The action.
     pub(crate) action: SessionAction,
     /// The time at which it is due, in milliseconds since 1970.
@@ -61,7 +61,7 @@ pub(crate) struct ScheduledAction {
     /// The time at which it was decided, in milliseconds since 1970.
     pub(crate) since: u64,
     /// The stop that it answers.
-    pub(crate) stop: StopDiagnosis,
+    pub(crate) stop: SessionStopDiagnosis,
 }
 
 /// The state of a session. It is stored as JSON, so that the names of its fields stay as they are.
@@ -78,29 +78,29 @@ pub(crate) enum SessionState {
     /// The process has ended, and an action is due later.
     Waiting {
         /// The action.
-        next: ScheduledAction,
+        next: ScheduledSessionAction,
     },
     /// The action is being done.
     Resuming {
         /// The action.
-        next: ScheduledAction,
+        next: ScheduledSessionAction,
     },
     /// An action is due or will be, and is held back by a pause.
     Paused {
         /// The action.
-        next: ScheduledAction,
+        next: ScheduledSessionAction,
     },
     /// The session is over, unless somebody sends it a message.
     Stopped {
         /// The last stop of its process.
-        stop: StopDiagnosis,
+        stop: SessionStopDiagnosis,
     },
     /// The session is over and cannot go on.
     Failed {
         /// The reason.
         why: String,
         /// The last stop of its process, if it had one.
-        stop: Option<StopDiagnosis>,
+        stop: Option<SessionStopDiagnosis>,
     },
 }
 
@@ -114,14 +114,14 @@ pub(crate) enum SessionEvent {
         /// The reason.
         why: String,
         /// The next attempt, if there is one.
-        next: Option<ScheduledAction>,
+        next: Option<ScheduledSessionAction>,
     },
     /// The process has ended.
     Ended {
         /// The diagnosis.
-        stop: StopDiagnosis,
+        stop: SessionStopDiagnosis,
         /// The action that follows, if there is one.
-        next: Option<ScheduledAction>,
+        next: Option<ScheduledSessionAction>,
         /// The reason why no action follows although one should.
         given_up: Option<String>,
     },
@@ -136,13 +136,13 @@ pub(crate) enum SessionEvent {
     /// Another session has taken the place of this one.
     Replaced,
     /// A message revives a session that was over.
-    Revived(ScheduledAction),
+    Revived(ScheduledSessionAction),
 }
 
 /// The error of an event that cannot happen in a state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a session that is {state} cannot {event}")]
-pub(crate) struct IllegalTransition {
+pub(crate) struct IllegalSessionTransition {
     /// The state.
     pub(crate) state: SessionStateKind,
     /// The event, as a verb phrase.
@@ -172,7 +172,7 @@ impl SessionState {
     }
 
     /// Returns the action that is scheduled, held back or being done.
-    pub(crate) fn next(&self) -> Option<&ScheduledAction> {
+    pub(crate) fn next(&self) -> Option<&ScheduledSessionAction> {
         match self {
             Self::Waiting { next } | Self::Resuming { next } | Self::Paused { next } => Some(next),
             _ => None,
@@ -188,9 +188,9 @@ impl SessionState {
     ///
     /// # Errors
     /// The event cannot happen in this state.
-    pub(crate) fn after(&self, event: SessionEvent) -> Result<Self, IllegalTransition> {
+    pub(crate) fn after(&self, event: SessionEvent) -> Result<Self, IllegalSessionTransition> {
         use SessionEvent as Event;
-        let illegal = IllegalTransition { state: self.kind(), event: event.describe() };
+        let illegal = IllegalSessionTransition { state: self.kind(), event: event.describe() };
         Ok(match (self, event) {
             (Self::Starting | Self::Resuming { .. }, Event::Started(process)) => Self::Running { process },
             (Self::Starting, Event::NotStarted { why, .. }) => Self::Failed { why, stop: None },
@@ -242,7 +242,7 @@ impl SessionEvent {
 
 /// A change of a session's state.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct StateTransition {
+pub(crate) struct SessionStateTransition {
     /// The time, in milliseconds since 1970.
     pub(crate) at: u64,
     /// The state before; none for the first.
@@ -253,7 +253,7 @@ pub(crate) struct StateTransition {
     pub(crate) reason: String,
 }
 
-impl fmt::Display for StateTransition {
+impl fmt::Display for SessionStateTransition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(from) = self.from {
             write!(f, "{from} → ")?;
@@ -264,12 +264,12 @@ impl fmt::Display for StateTransition {
 
 /// A session's state, which only legal events change.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct StateMachine {
+pub(crate) struct SessionStateMachine {
     state: SessionState,
     since: u64,
 }
 
-impl StateMachine {
+impl SessionStateMachine {
     /// Creates the machine of a session that is starting.
     #[cfg(test)]
     pub(crate) fn new(at: u64) -> Self {
@@ -300,27 +300,27 @@ impl StateMachine {
         event: SessionEvent,
         at: u64,
         reason: impl Into<String>,
-    ) -> Result<StateTransition, IllegalTransition> {
+    ) -> Result<SessionStateTransition, IllegalSessionTransition> {
         let state = self.state.after(event)?;
         let (from, to) = (Some(self.state.kind()), state.kind());
         (self.state, self.since) = (state, at);
-        Ok(StateTransition { at, from, to, reason: reason.into() })
+        Ok(SessionStateTransition { at, from, to, reason: reason.into() })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::StopCause;
+    use crate::diagnosis::SessionStopCause;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
 
-    fn stop() -> StopDiagnosis {
-        StopDiagnosis::certain(StopCause::Crash, "exit code 1")
+    fn stop() -> SessionStopDiagnosis {
+        SessionStopDiagnosis::certain(SessionStopCause::Crash, "exit code 1")
     }
 
-    fn next(at: u64) -> ScheduledAction {
-        ScheduledAction { action: SessionAction::Resume, at, attempt: 1, since: 0, stop: stop() }
+    fn next(at: u64) -> ScheduledSessionAction {
+        ScheduledSessionAction { action: SessionAction::Resume, at, attempt: 1, since: 0, stop: stop() }
     }
 
     fn event(kind: u8, with_next: bool, pid: u32) -> SessionEvent {
@@ -346,7 +346,7 @@ mod tests {
         fn no_order_of_events_loses_a_session_or_leaves_a_process_without_an_owner(
             events in prop::collection::vec((0usize..6, 0u8..10, any::<bool>()), 0..400)
         ) {
-            let mut sessions: BTreeMap<usize, StateMachine> = (0..6).map(|id| (id, StateMachine::new(0))).collect();
+            let mut sessions: BTreeMap<usize, SessionStateMachine> = (0..6).map(|id| (id, SessionStateMachine::new(0))).collect();
             let mut processes: BTreeSet<ProcessIdentity> = BTreeSet::new();
             for (at, (id, kind, with_next)) in events.into_iter().enumerate() {
                 let machine = sessions.get_mut(&id).unwrap();
@@ -377,7 +377,7 @@ mod tests {
 
         #[test]
         fn a_state_is_read_back_as_it_was_written(kind in 0u8..10, with_next in any::<bool>(), first in 0u8..10) {
-            let mut machine = StateMachine::new(0);
+            let mut machine = SessionStateMachine::new(0);
             let _ = machine.apply(event(first, with_next, 3), 1, "test");
             let _ = machine.apply(event(kind, with_next, 4), 2, "test");
             let text = serde_json::to_string(machine.state()).unwrap();
@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn a_limit_leads_through_waiting_and_resuming_back_to_running() {
-        let mut machine = StateMachine::new(0);
+        let mut machine = SessionStateMachine::new(0);
         let process = ProcessIdentity { pid: 7, started: 1 };
         let mut names = vec![machine.state().kind().as_str()];
         let ended = SessionEvent::Ended { stop: stop(), next: Some(next(30)), given_up: None };
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn a_session_with_a_process_cannot_be_cancelled_away_from_it() {
-        let mut machine = StateMachine::new(0);
+        let mut machine = SessionStateMachine::new(0);
         machine.apply(SessionEvent::Started(ProcessIdentity { pid: 7, started: 1 }), 1, "test").unwrap();
         let refused = machine.apply(SessionEvent::Cancel, 2, "test").unwrap_err();
         assert_eq!(refused.to_string(), "a session that is running cannot be cancelled");

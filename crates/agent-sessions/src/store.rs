@@ -1,7 +1,7 @@
 //! The database of a supervisor (SQLite): sessions, their transitions, and the supervisor's own record.
 
 use crate::record::{SessionRecord, SupervisorRecord};
-use crate::state::StateTransition;
+use crate::state::SessionStateTransition;
 use crate::state_kind::SessionStateKind;
 use serde::{Deserialize, Serialize};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 
 /// The error of the database.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum StoreError {
+pub(crate) enum SessionStoreError {
     /// SQLite refused, or the file is no database.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
@@ -44,7 +44,7 @@ const MAX_TRANSITIONS: i64 = 200;
 
 impl SessionStore {
     /// Opens the database, and creates it if it is missing. Its folder must be private.
-    pub(crate) async fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(crate) async fn open(path: &Path) -> Result<Self, SessionStoreError> {
         let mut connection = SqliteConnectOptions::new()
             .filename(path)
             .create_if_missing(true)
@@ -60,7 +60,7 @@ impl SessionStore {
         let version: i64 = sqlx::query("PRAGMA user_version").fetch_one(&mut connection).await?.try_get(0)?;
         // Before anything is written: an older program must not damage what it cannot read.
         if version > SCHEMA_VERSION {
-            return Err(StoreError::NewerVersion { found: version });
+            return Err(SessionStoreError::NewerVersion { found: version });
         }
         for statement in [
             "CREATE TABLE IF NOT EXISTS kept (one INTEGER PRIMARY KEY CHECK (one = 1), record TEXT NOT NULL) STRICT",
@@ -82,14 +82,14 @@ impl SessionStore {
     }
 
     /// Reads the record of the supervisor. A new database has the default.
-    pub(crate) async fn supervisor(&self) -> Result<SupervisorRecord, StoreError> {
+    pub(crate) async fn supervisor(&self) -> Result<SupervisorRecord, SessionStoreError> {
         let mut connection = self.connection.lock().await;
         let row = sqlx::query("SELECT record FROM kept").fetch_optional(&mut *connection).await?;
         row.map_or_else(|| Ok(SupervisorRecord::default()), |row| parse(row.try_get(0)?))
     }
 
     /// Writes the record of the supervisor.
-    pub(crate) async fn write_supervisor(&self, record: &SupervisorRecord) -> Result<(), StoreError> {
+    pub(crate) async fn write_supervisor(&self, record: &SupervisorRecord) -> Result<(), SessionStoreError> {
         let mut connection = self.connection.lock().await;
         sqlx::query(
             "INSERT INTO kept VALUES (1, ?) ON CONFLICT (one) DO UPDATE SET record = excluded.record",
@@ -101,7 +101,7 @@ impl SessionStore {
     }
 
     /// Reads all sessions, the oldest first.
-    pub(crate) async fn sessions(&self) -> Result<Vec<SessionRecord>, StoreError> {
+    pub(crate) async fn sessions(&self) -> Result<Vec<SessionRecord>, SessionStoreError> {
         let mut connection = self.connection.lock().await;
         let rows = sqlx::query("SELECT record FROM sessions ORDER BY created, id")
             .fetch_all(&mut *connection)
@@ -113,8 +113,8 @@ impl SessionStore {
     pub(crate) async fn write_session(
         &self,
         record: &SessionRecord,
-        transitions: &[StateTransition],
-    ) -> Result<(), StoreError> {
+        transitions: &[SessionStateTransition],
+    ) -> Result<(), SessionStoreError> {
         let mut connection = self.connection.lock().await;
         let mut transaction = connection.begin().await?;
         sqlx::query(
@@ -154,7 +154,10 @@ impl SessionStore {
 
     /// Reads the transitions of a session, the oldest first.
     #[cfg(test)]
-    pub(crate) async fn transitions(&self, session: &str) -> Result<Vec<StateTransition>, StoreError> {
+    pub(crate) async fn transitions(
+        &self,
+        session: &str,
+    ) -> Result<Vec<SessionStateTransition>, SessionStoreError> {
         let mut connection = self.connection.lock().await;
         let rows = sqlx::query(
             "SELECT at, previous, next, reason FROM transitions WHERE session = ? ORDER BY rowid",
@@ -162,23 +165,24 @@ impl SessionStore {
         .bind(session)
         .fetch_all(&mut *connection)
         .await?;
-        let transition = |row: &sqlx::sqlite::SqliteRow| -> Result<StateTransition, StoreError> {
-            let at: i64 = row.try_get(0)?;
-            Ok(StateTransition {
-                at: u64::try_from(at).unwrap_or_default(),
-                from: match row.try_get(1)? {
-                    "" => None,
-                    name => Some(parse(&format!("\"{name}\""))?),
-                },
-                to: parse(&format!("\"{}\"", row.try_get::<&str, _>(2)?))?,
-                reason: row.try_get(3)?,
-            })
-        };
+        let transition =
+            |row: &sqlx::sqlite::SqliteRow| -> Result<SessionStateTransition, SessionStoreError> {
+                let at: i64 = row.try_get(0)?;
+                Ok(SessionStateTransition {
+                    at: u64::try_from(at).unwrap_or_default(),
+                    from: match row.try_get(1)? {
+                        "" => None,
+                        name => Some(parse(&format!("\"{name}\""))?),
+                    },
+                    to: parse(&format!("\"{}\"", row.try_get::<&str, _>(2)?))?,
+                    reason: row.try_get(3)?,
+                })
+            };
         rows.iter().map(transition).collect()
     }
 
     /// Deletes a session and its transitions.
-    pub(crate) async fn delete_session(&self, session: &str) -> Result<(), StoreError> {
+    pub(crate) async fn delete_session(&self, session: &str) -> Result<(), SessionStoreError> {
         let mut connection = self.connection.lock().await;
         // In this order: transitions refer to their session.
         sqlx::query("DELETE FROM transitions WHERE session = ?")
@@ -190,18 +194,18 @@ impl SessionStore {
     }
 }
 
-fn json<T: Serialize>(value: &T) -> Result<String, StoreError> {
+fn json<T: Serialize>(value: &T) -> Result<String, SessionStoreError> {
     Ok(serde_json::to_string(value)?)
 }
 
-fn parse<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, StoreError> {
+fn parse<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, SessionStoreError> {
     Ok(serde_json::from_str(text)?)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::diagnosis::{StopCause, StopDiagnosis};
+    use crate::diagnosis::{SessionStopCause, SessionStopDiagnosis};
     use crate::state::SessionState;
     use process_runner::Confinement;
     use std::path::PathBuf;
@@ -243,9 +247,10 @@ pub(crate) mod tests {
         let path = folder.path().join("sessions.db");
         let kept = SupervisorRecord { paused: true, boot: "b".to_owned(), ..SupervisorRecord::default() };
         let mut changed = record("s1");
-        changed.state =
-            SessionState::Stopped { stop: StopDiagnosis::certain(StopCause::Completed, "exit code 0") };
-        let transition = |at| StateTransition {
+        changed.state = SessionState::Stopped {
+            stop: SessionStopDiagnosis::certain(SessionStopCause::Completed, "exit code 0"),
+        };
+        let transition = |at| SessionStateTransition {
             at,
             from: Some(SessionStateKind::Running),
             to: SessionStateKind::Stopped,

@@ -2,21 +2,23 @@
 
 use crate::clock;
 use crate::error::{Error, ErrorCode, error_chain};
-use crate::lock::StateLock;
-use crate::log::LogLevel;
+use crate::lock::SupervisorLock;
+use crate::log::SessionLogLevel;
 use crate::new_session::{MAX_TEXT_BYTES, new_record};
 use crate::options::SupervisorOptions;
 use crate::process_table;
 use crate::protocol::{
-    MessageDelivery, NewSession, PauseChange, SessionEnded, SessionIdentity, SessionStarted,
+    NewSession, SessionEnded, SessionIdentity, SessionMessageDelivery, SessionStarted, SupervisorPauseChange,
 };
 use crate::random::hash_credential;
 use crate::record::SessionRecord;
 use crate::registry::SessionRegistry;
 use crate::report::activity;
-use crate::session::{SessionActor, SessionOutput, StartWaiter, recover};
+use crate::session::{SessionActor, SessionOutput, SessionStartWaiter, recover};
 use crate::state::SessionState;
-use crate::supervisor_context::{OpenedSupervisor, SuccessorRequest, SupervisorComponent, SupervisorContext};
+use crate::supervisor_context::{
+    OpenedSupervisor, SuccessorSessionRequest, SupervisorComponent, SupervisorContext,
+};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -46,14 +48,15 @@ impl Supervisor {
     ///
     /// # Errors
     /// The database or the log cannot be opened, or this is not Linux.
-    pub(crate) async fn start(lock: StateLock, options: SupervisorOptions) -> Result<Self, Error> {
+    pub(crate) async fn start(lock: SupervisorLock, options: SupervisorOptions) -> Result<Self, Error> {
         process_table::check_supported()?;
         let OpenedSupervisor { context, sessions, same_boot, successors } =
             SupervisorContext::open(lock, options).await?;
         let registry = SessionRegistry::default();
         let supervisor = Self(Arc::new(SupervisorInner { context, registry, started: Instant::now() }));
         let host = supervisor.0.context.options.host.as_str();
-        supervisor.log(LogLevel::Info, &format!("supervising as {host}, process {}", std::process::id()));
+        supervisor
+            .log(SessionLogLevel::Info, &format!("supervising as {host}, process {}", std::process::id()));
         for record in sessions {
             supervisor.recover(record, same_boot).await;
         }
@@ -76,7 +79,7 @@ impl Supervisor {
             Ok(output) => output,
             Err(error) => {
                 let error = Error::broken("cannot make the session's folder", &error);
-                self.log(LogLevel::Error, &format!("session {id} cannot be taken up: {error}"));
+                self.log(SessionLogLevel::Error, &format!("session {id} cannot be taken up: {error}"));
                 return;
             }
         };
@@ -88,7 +91,7 @@ impl Supervisor {
     }
 
     /// Writes a line to the supervisor's log.
-    pub(crate) fn log(&self, level: LogLevel, text: &str) {
+    pub(crate) fn log(&self, level: SessionLogLevel, text: &str) {
         self.0.context.log(None, level, text);
     }
 
@@ -96,7 +99,7 @@ impl Supervisor {
     /// goes on. Options that cannot be used change nothing.
     ///
     /// # Errors
-    /// The options cannot be used, or there is no [`OptionsLoader`](crate::OptionsLoader).
+    /// The options cannot be used, or there is no [`SupervisorOptionsLoader`](crate::SupervisorOptionsLoader).
     pub fn reload(&self) -> Result<(), Error> {
         let context = &self.0.context;
         let Some(loader) = &context.options.loader else {
@@ -108,7 +111,7 @@ impl Supervisor {
         match loader.load() {
             Ok(options) => {
                 context.set_settings(&options);
-                self.log(LogLevel::Info, "the settings were read again");
+                self.log(SessionLogLevel::Info, "the settings were read again");
                 Ok(())
             }
             Err(error) => {
@@ -116,28 +119,28 @@ impl Supervisor {
                     "the changed settings are not used, and those before stay: {}",
                     error_chain(&*error)
                 );
-                self.log(LogLevel::Error, &message);
+                self.log(SessionLogLevel::Error, &message);
                 Err(Error::new(ErrorCode::Invalid, message))
             }
         }
     }
 
     /// Pauses resumes, renewals and restarts until [`resume`](Self::resume), also after a restart of the supervisor.
-    pub async fn pause(&self) -> PauseChange {
+    pub async fn pause(&self) -> SupervisorPauseChange {
         self.set_paused(None, true).await
     }
 
     /// Ends the pause. Actions that became due meanwhile are done at once.
-    pub async fn resume(&self) -> PauseChange {
+    pub async fn resume(&self) -> SupervisorPauseChange {
         self.set_paused(None, false).await
     }
 
     /// Pauses everything or the sessions of one caller, or ends that pause.
-    pub(crate) async fn set_paused(&self, principal: Option<&str>, paused: bool) -> PauseChange {
+    pub(crate) async fn set_paused(&self, principal: Option<&str>, paused: bool) -> SupervisorPauseChange {
         let context = &self.0.context;
         let changed = context.set_paused(principal, paused).await;
         if changed {
-            context.log(principal, LogLevel::Info, if paused { "paused" } else { "monitoring again" });
+            context.log(principal, SessionLogLevel::Info, if paused { "paused" } else { "monitoring again" });
             for session in self.0.registry.all() {
                 // The others follow the pause when they have an action to hold back.
                 if matches!(
@@ -163,7 +166,7 @@ impl Supervisor {
             None => message.to_owned(),
         };
         let state = activity(&record, principal, &self.0.registry.records(principal));
-        PauseChange { success: true, changed, state, message }
+        SupervisorPauseChange { success: true, changed, state, message }
     }
 
     /// Starts a session, and answers once its process runs.
@@ -225,7 +228,7 @@ impl Supervisor {
         }
         self.forget_oldest().await;
         let (reply, started) = oneshot::channel();
-        tokio::spawn(actor.run_new(agent_command, prompt, StartWaiter::Started(reply)));
+        tokio::spawn(actor.run_new(agent_command, prompt, SessionStartWaiter::Started(reply)));
         Ok(started)
     }
 
@@ -249,7 +252,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// The message was not delivered.
-    pub async fn send(&self, id: &str, text: &str) -> Result<MessageDelivery, Error> {
+    pub async fn send(&self, id: &str, text: &str) -> Result<SessionMessageDelivery, Error> {
         if text.is_empty() || text.len() > MAX_TEXT_BYTES || text.contains('\0') {
             return Err(Error::new(
                 ErrorCode::Invalid,
@@ -294,7 +297,7 @@ impl Supervisor {
     pub async fn shutdown(&self, grace: Duration) {
         let sessions = self.0.registry.close();
         let running = sessions.iter().filter(|session| session.record().state.process().is_some()).count();
-        self.log(LogLevel::Info, &format!("ending, with {running} sessions that run"));
+        self.log(SessionLogLevel::Info, &format!("ending, with {running} sessions that run"));
         // At once, as each may use up its grace time.
         let mut ends = tokio::task::JoinSet::new();
         for session in sessions {
@@ -306,7 +309,7 @@ impl Supervisor {
 
     /// Returns the transitions of a session.
     #[cfg(test)]
-    pub(crate) async fn transitions_of(&self, id: &str) -> Vec<crate::state::StateTransition> {
+    pub(crate) async fn transitions_of(&self, id: &str) -> Vec<crate::state::SessionStateTransition> {
         self.0.context.store.transitions(id).await.unwrap()
     }
 
@@ -319,13 +322,13 @@ impl Supervisor {
 /// Starts the sessions that continue the work of others, for as long as the supervisor lives.
 async fn start_successors(
     supervisor: Weak<SupervisorInner>,
-    mut requests: mpsc::UnboundedReceiver<SuccessorRequest>,
+    mut requests: mpsc::UnboundedReceiver<SuccessorSessionRequest>,
 ) {
     while let Some(request) = requests.recv().await {
         let Some(inner) = supervisor.upgrade() else { return };
         // Each in a task of its own: one that starts slowly keeps no other waiting.
         tokio::spawn(async move {
-            let SuccessorRequest { record, agent_command, prompt, reply } = request;
+            let SuccessorSessionRequest { record, agent_command, prompt, reply } = request;
             let _ = reply.send(Supervisor(inner).begin(record, agent_command, prompt).await);
         });
     }
@@ -337,7 +340,7 @@ async fn watch_folders(supervisor: Weak<SupervisorInner>) {
         let Some(inner) = supervisor.upgrade() else { return };
         let context = Arc::clone(&inner.context);
         let changes = tokio::task::spawn_blocking(move || context.watcher.scan()).await.unwrap_or_default();
-        changes.iter().for_each(|change| inner.context.log(None, LogLevel::Info, change));
+        changes.iter().for_each(|change| inner.context.log(None, SessionLogLevel::Info, change));
         // Not held while it sleeps, or it would keep the supervisor alive.
         drop(inner);
         tokio::time::sleep(WATCH_INTERVAL).await;

@@ -5,14 +5,14 @@
 use crate::clock;
 use crate::error::{Error, error_chain};
 use crate::journal::Journal;
-use crate::lock::StateLock;
-use crate::log::{LogLevel, RotatingLog};
-use crate::options::{EffectiveSettings, SupervisorOptions};
+use crate::lock::SupervisorLock;
+use crate::log::{RotatingSessionLog, SessionLogLevel};
+use crate::options::{EffectiveSupervisorOptions, SupervisorOptions};
 use crate::process_table;
 use crate::protocol::SessionStarted;
 use crate::record::{SessionRecord, SessionStatistics, SupervisorRecord};
-use crate::state::{ScheduledAction, SessionAction};
-use crate::store::{DATABASE_NAME, SessionStore, StoreError};
+use crate::state::{ScheduledSessionAction, SessionAction};
+use crate::store::{DATABASE_NAME, SessionStore, SessionStoreError};
 use crate::watcher::SessionFileWatcher;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(crate) enum SupervisorComponent {
 
 /// A session that continues the work of another, for the supervisor to start.
 #[derive(Debug)]
-pub(crate) struct SuccessorRequest {
+pub(crate) struct SuccessorSessionRequest {
     pub(crate) record: SessionRecord,
     pub(crate) agent_command: Option<String>,
     pub(crate) prompt: Option<String>,
@@ -43,10 +43,10 @@ pub(crate) struct SuccessorRequest {
 #[derive(Debug)]
 pub(crate) struct SupervisorContext {
     pub(crate) options: SupervisorOptions,
-    pub(crate) lock: StateLock,
+    pub(crate) lock: SupervisorLock,
     pub(crate) store: SessionStore,
     pub(crate) watcher: SessionFileWatcher,
-    settings: watch::Sender<Arc<EffectiveSettings>>,
+    settings: watch::Sender<Arc<EffectiveSupervisorOptions>>,
     journal: Journal,
     record: Mutex<SupervisorRecord>,
     /// Held while the record is written, so that the latest is written last.
@@ -56,7 +56,7 @@ pub(crate) struct SupervisorContext {
     latest_session: Mutex<Option<String>>,
     /// The way to the supervisor, for sessions that need a successor. A sender only: the supervisor owns the sessions,
     /// and a reference back would keep both alive for ever.
-    successors: mpsc::UnboundedSender<SuccessorRequest>,
+    successors: mpsc::UnboundedSender<SuccessorSessionRequest>,
 }
 
 /// The context, with what the supervisor needs to begin its work.
@@ -66,18 +66,22 @@ pub(crate) struct OpenedSupervisor {
     pub(crate) sessions: Vec<SessionRecord>,
     /// Tells that the system has not been restarted since they were recorded.
     pub(crate) same_boot: bool,
-    pub(crate) successors: mpsc::UnboundedReceiver<SuccessorRequest>,
+    pub(crate) successors: mpsc::UnboundedReceiver<SuccessorSessionRequest>,
 }
 
 impl SupervisorContext {
     /// Opens the journal and the database in the state directory of `lock`.
-    pub(crate) async fn open(lock: StateLock, options: SupervisorOptions) -> Result<OpenedSupervisor, Error> {
+    pub(crate) async fn open(
+        lock: SupervisorLock,
+        options: SupervisorOptions,
+    ) -> Result<OpenedSupervisor, Error> {
         let folder = lock.folder();
         let journal = Journal::open(folder, options.logs, options.redactor.clone())
             .map_err(|error| Error::broken("cannot open the log", &error))?;
         // Created here for its mode: SQLite gives the files beside it the same one.
         folder.file(DATABASE_NAME).map_err(|error| Error::broken("cannot open the database", &error))?;
-        let database_error = |error: StoreError| Error::broken("cannot use the database of sessions", &error);
+        let database_error =
+            |error: SessionStoreError| Error::broken("cannot use the database of sessions", &error);
         let store = SessionStore::open(&folder.path().join(DATABASE_NAME)).await.map_err(database_error)?;
         let mut record = store.supervisor().await.map_err(database_error)?;
         let sessions = store.sessions().await.map_err(database_error)?;
@@ -88,7 +92,7 @@ impl SupervisorContext {
         let (sender, successors) = mpsc::unbounded_channel();
         let context = Arc::new(Self {
             watcher: SessionFileWatcher::new(options.watched_folders.clone()),
-            settings: watch::Sender::new(EffectiveSettings::of(&options)),
+            settings: watch::Sender::new(EffectiveSupervisorOptions::of(&options)),
             options,
             lock,
             store,
@@ -104,16 +108,16 @@ impl SupervisorContext {
     }
 
     /// Returns the settings in effect.
-    pub(crate) fn settings(&self) -> Arc<EffectiveSettings> {
+    pub(crate) fn settings(&self) -> Arc<EffectiveSupervisorOptions> {
         Arc::clone(&self.settings.borrow())
     }
 
     pub(crate) fn set_settings(&self, options: &SupervisorOptions) {
-        self.settings.send_replace(EffectiveSettings::of(options));
+        self.settings.send_replace(EffectiveSupervisorOptions::of(options));
     }
 
     /// Writes a line to the journal, also to the extract of `principal`.
-    pub(crate) fn log(&self, principal: Option<&str>, level: LogLevel, text: &str) {
+    pub(crate) fn log(&self, principal: Option<&str>, level: SessionLogLevel, text: &str) {
         let last_error = self.journal.write(self.lock.folder(), principal, level, text);
         self.report(SupervisorComponent::Journal, last_error);
     }
@@ -133,7 +137,7 @@ impl SupervisorContext {
     }
 
     /// Sets or clears the error of the database after an operation.
-    pub(crate) fn report_store(&self, result: Result<(), StoreError>) {
+    pub(crate) fn report_store(&self, result: Result<(), SessionStoreError>) {
         let error = result.err().map(|error| format!("changes cannot be saved: {}", error_chain(&error)));
         self.report(SupervisorComponent::Database, error);
     }
@@ -174,7 +178,7 @@ impl SupervisorContext {
     }
 
     /// Counts a session that went on without help.
-    pub(crate) async fn count_save(&self, principal: Option<&str>, done: &ScheduledAction) {
+    pub(crate) async fn count_save(&self, principal: Option<&str>, done: &ScheduledSessionAction) {
         // An estimate: the wait that nobody had to sit through, and the restart that nobody had to do.
         let now = clock::now_ms();
         let saved_seconds = now.saturating_sub(done.since) / 1000 + self.settings().manual_restart.as_secs();
@@ -212,7 +216,7 @@ impl SupervisorContext {
         prompt: Option<String>,
     ) -> Result<SessionStarted, Error> {
         let (reply, started) = oneshot::channel();
-        let request = SuccessorRequest { record, agent_command, prompt, reply };
+        let request = SuccessorSessionRequest { record, agent_command, prompt, reply };
         self.successors.send(request).map_err(|_| Error::ending())?;
         started.await.unwrap_or_else(|_| Err(Error::ending()))
     }
@@ -223,9 +227,9 @@ impl SupervisorContext {
     }
 
     /// Opens the log of a session whose folder exists.
-    pub(crate) fn open_session_log(&self, id: &str) -> std::io::Result<RotatingLog> {
+    pub(crate) fn open_session_log(&self, id: &str) -> std::io::Result<RotatingSessionLog> {
         let folder = self.lock.folder().existing(id)?;
-        RotatingLog::open(folder.path(), SESSION_LOG_NAME, self.options.logs)
+        RotatingSessionLog::open(folder.path(), SESSION_LOG_NAME, self.options.logs)
     }
 }
 

@@ -37,7 +37,7 @@ impl SupervisorFixture {
     }
 
     fn options(&self) -> SupervisorOptions {
-        let mut options = SupervisorOptions::new(HostKind::Daemon).unwrap();
+        let mut options = SupervisorOptions::new(SupervisorHostKind::Daemon).unwrap();
         options.runner = Runner::builder().max_concurrent(1000).build();
         options.restart.backoff_base = Duration::from_millis(100);
         options.restart.crash_delay = Duration::from_millis(50);
@@ -88,7 +88,7 @@ async fn wait_for_state(supervisor: &Supervisor, id: &str, state: &str) -> Sessi
 }
 
 async fn log_text(supervisor: &Supervisor, session: Option<&str>) -> String {
-    let request = LogRequest {
+    let request = SessionLogRequest {
         lines: 1000,
         since: None,
         level: None,
@@ -109,7 +109,7 @@ async fn a_session_is_a_process_that_knows_who_it_is_before_it_runs() {
                   pwd; echo ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5; sleep 60";
     let started = supervisor.new_session(fixture.session(shell(script), Some("do it"))).await.unwrap();
     assert!(process_table::find(started.pid).is_some(), "it runs when the answer comes");
-    assert_eq!((started.role.as_str(), started.owner), ("worker", HostKind::Daemon));
+    assert_eq!((started.role.as_str(), started.owner), ("worker", SupervisorHostKind::Daemon));
     let log = PathBuf::from(&started.log);
     wait_until("it has printed all", || fs::read_to_string(&log).unwrap().contains("redacted")).await;
     let text = fs::read_to_string(&log).unwrap();
@@ -122,7 +122,7 @@ async fn a_session_is_a_process_that_knows_who_it_is_before_it_runs() {
     assert_eq!(status.sessions[0].pid, Some(started.pid));
     supervisor.shutdown(GRACE).await;
     assert!(process_table::find(started.pid).is_none());
-    assert_eq!(session_info(&supervisor, id).last_stop.unwrap().reason, StopCause::Ended);
+    assert_eq!(session_info(&supervisor, id).last_stop.unwrap().reason, SessionStopCause::Ended);
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn an_agent_that_needs_a_login_or_trust_is_stopped_and_not_started_again()
         let started = supervisor.new_session(fixture.session(agent, Some("build it"))).await.unwrap();
         let over = wait_for_state(&supervisor, &started.session_id, "stopped").await;
         let stop = over.last_stop.unwrap();
-        assert_eq!(stop.reason, StopCause::NeedsAttention, "{name}: {stop:?}");
+        assert_eq!(stop.reason, SessionStopCause::NeedsAttention, "{name}: {stop:?}");
         assert!(stop.evidence.iter().any(|seen| seen.contains(words)), "{name}: {stop:?}");
         assert_eq!(over.next_action, None, "{name}");
         assert_eq!(fixture.read(&format!("started-{name}")), "started\n", "{name}");
@@ -197,7 +197,7 @@ async fn the_quota_of_gemini_is_waited_for() {
     let stop = waiting.last_stop.unwrap();
     assert_eq!(
         (stop.reason, stop.retry_source),
-        (StopCause::RateLimit, Some(RetrySource::Words)),
+        (SessionStopCause::RateLimit, Some(AgentRetrySource::Words)),
         "{stop:?}"
     );
     assert_eq!(waiting.next_action.unwrap().action, SessionAction::Resume);
@@ -218,13 +218,16 @@ async fn a_rate_limit_is_waited_for_and_the_same_session_resumed() {
     let id = started.session_id.as_str();
     let waiting = wait_for_state(&supervisor, id, "waiting").await;
     let stop = waiting.last_stop.unwrap();
-    assert_eq!((stop.reason, stop.retry_source), (StopCause::RateLimit, Some(RetrySource::Header)));
+    assert_eq!(
+        (stop.reason, stop.retry_source),
+        (SessionStopCause::RateLimit, Some(AgentRetrySource::Header))
+    );
     assert!(stop.evidence[0].contains("API Error: 429"), "{stop:?}");
     assert_eq!(waiting.next_action.as_ref().unwrap().action, SessionAction::Resume);
     assert_eq!((supervisor.status().state.as_str(), waiting.pid), ("waiting", None));
     assert_eq!(supervisor.status().next_action, waiting.next_action);
     let over = wait_for_state(&supervisor, id, "stopped").await;
-    assert_eq!(over.last_stop.unwrap().reason, StopCause::Completed);
+    assert_eq!(over.last_stop.unwrap().reason, SessionStopCause::Completed);
     let first = format!("--session-id {id} -p build it");
     assert_eq!(fixture.read("args"), format!("{first}\n--resume {id} -p Continue where you left off.\n"));
     let stats = supervisor.status().stats;
@@ -250,7 +253,7 @@ async fn an_exhausted_context_goes_on_in_a_new_session_with_the_next_step() {
     );
     let started = supervisor.new_session(fixture.session(agent, Some("all of it"))).await.unwrap();
     let old = wait_for_state(&supervisor, &started.session_id, "stopped").await;
-    assert_eq!(old.last_stop.unwrap().reason, StopCause::ContextExhausted);
+    assert_eq!(old.last_stop.unwrap().reason, SessionStopCause::ContextExhausted);
     let new = old.replaced_by.unwrap();
     assert_ne!(new, started.session_id);
     assert!(process_table::find(session_info(&supervisor, &new).pid.unwrap()).is_some());
@@ -388,7 +391,7 @@ async fn a_time_on_a_clock_is_the_next_such_moment_in_its_zone() {
     if zones_are_known {
         let (at, source) = &waits[0];
         assert!(at.as_ref().unwrap().contains("T09:30:00"), "half past three in Dhaka: {waits:?}");
-        assert_eq!(*source, Some(RetrySource::Reset));
+        assert_eq!(*source, Some(AgentRetrySource::Reset));
     }
     assert_eq!(waits[1].1, None, "a zone that nobody knows says nothing");
 }
@@ -434,7 +437,7 @@ async fn a_message_reaches_a_session_that_reads_and_resumes_one_that_is_over() {
     assert!(busy.message.contains("works on its prompt"), "{busy}");
     wait_for_state(&supervisor, &worker.session_id, "stopped").await;
     let sent = supervisor.send(&worker.session_id, "second").await.unwrap();
-    assert_eq!(sent.delivered, DeliveryMethod::Resume);
+    assert_eq!(sent.delivered, MessageDeliveryMethod::Resume);
     wait_for_state(&supervisor, &worker.session_id, "stopped").await;
     assert_eq!(fixture.read("args"), "exec first\nexec resume 019c2470-729c-7dc1-b60a-365dad515395 second\n");
     assert_eq!(supervisor.status().stats.saves_count, 0, "somebody asked for it");
@@ -473,7 +476,7 @@ async fn a_session_with_a_terminal_sees_one_is_typed_to_and_hung_up() {
     let stop = session_info(&supervisor, &started.session_id).last_stop.unwrap();
     assert_eq!(
         (stop.reason, stop.evidence[0].as_str()),
-        (StopCause::RateLimit, "it printed: API Error: Repeated 529 Overloaded errors")
+        (SessionStopCause::RateLimit, "it printed: API Error: Repeated 529 Overloaded errors")
     );
     supervisor.shutdown(GRACE).await;
 }
@@ -603,7 +606,7 @@ async fn an_agent_that_goes_to_the_socket_itself_gets_no_more_than_its_session_h
         SupervisorRequest::New(Box::new(fixture.session(shell("sleep 60"), None))),
         SupervisorRequest::Send { session_id: other.session_id.clone(), text: "x".to_owned() },
         SupervisorRequest::End { session_id: other.session_id.clone(), grace_ms: 0 },
-        SupervisorRequest::Logs(LogRequest {
+        SupervisorRequest::Logs(SessionLogRequest {
             lines: 5,
             since: None,
             level: None,

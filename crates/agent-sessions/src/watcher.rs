@@ -1,7 +1,7 @@
 //! The watcher of session files: Markdown with YAML front matter, written by agents that were not started here.
 
 use crate::clock;
-use crate::front_matter::FrontMatter;
+use crate::front_matter::SessionFrontMatter;
 use crate::protocol::WatchedSession;
 use crate::record::SessionRecord;
 use crate::session_file;
@@ -19,14 +19,14 @@ const CLOCK_TOLERANCE_MS: u64 = 1_000;
 #[derive(Debug)]
 pub(crate) struct SessionFileWatcher {
     folders: Vec<PathBuf>,
-    files: Mutex<BTreeMap<PathBuf, WatchedFile>>,
+    files: Mutex<BTreeMap<PathBuf, WatchedSessionFile>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct WatchedFile {
+struct WatchedSessionFile {
     /// The time of the last change, in milliseconds since 1970.
     changed: u64,
-    front: FrontMatter,
+    front: SessionFrontMatter,
 }
 
 impl SessionFileWatcher {
@@ -44,7 +44,7 @@ impl SessionFileWatcher {
         let files = self.files();
         let mut sessions: Vec<_> = files.iter().collect();
         sessions.sort_by_key(|(_, file)| file.changed);
-        let session = |(path, file): (&PathBuf, &WatchedFile)| WatchedSession {
+        let session = |(path, file): (&PathBuf, &WatchedSessionFile)| WatchedSession {
             path: path.display().to_string(),
             status: file.front.status.clone(),
             steps_completed: file.front.steps_completed.len(),
@@ -79,9 +79,9 @@ impl SessionFileWatcher {
                 {
                     found.insert(path, previous);
                 } else if let Some(front) =
-                    session_file::read_text(&path).ok().and_then(|text| FrontMatter::parse(&text))
+                    session_file::read_text(&path).ok().and_then(|text| SessionFrontMatter::parse(&text))
                 {
-                    found.insert(path, WatchedFile { changed, front });
+                    found.insert(path, WatchedSessionFile { changed, front });
                 }
             }
         }
@@ -100,13 +100,13 @@ impl SessionFileWatcher {
         changes
     }
 
-    fn files(&self) -> MutexGuard<'_, BTreeMap<PathBuf, WatchedFile>> {
+    fn files(&self) -> MutexGuard<'_, BTreeMap<PathBuf, WatchedSessionFile>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Describes how far a session is, such as `1 of 2 steps, in-progress`.
-fn progress(front: &FrontMatter) -> String {
+fn progress(front: &SessionFrontMatter) -> String {
     let steps = front.steps_completed.len();
     let last = front.last_step.map(|last| format!(" of {last}")).unwrap_or_default();
     let status = front.status.as_deref().map(|status| format!(", {status}")).unwrap_or_default();

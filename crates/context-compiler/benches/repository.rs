@@ -29,8 +29,10 @@ fn main() {
 #[cfg(all(unix, feature = "tokens"))]
 mod bench {
     use context_compiler::cache::ContentCache;
-    use context_compiler::code::{SelectOptions, SurveyOptions, map, select, survey};
-    use context_compiler::source::{FileContent, FileState, FolderTree, ReadError, SourceTree, TreeEntry};
+    use context_compiler::code::{SourceSelectOptions, SurveyOptions, map, select, survey};
+    use context_compiler::source::{
+        FolderTree, SourceFileContent, SourceFileState, SourceReadError, SourceTree, SourceTreeEntry,
+    };
     use context_compiler::tokens::{O200kCounter, TokenCounter};
     use std::collections::HashSet;
     use std::fs;
@@ -238,7 +240,7 @@ mod bench {
     /// One measurement, in a process of its own.
     fn work(kind: &str, repo: &Path, threads: usize, scratch: &Path) {
         let folder = FolderTree::open(repo).unwrap();
-        let options = SelectOptions::default().threads(threads);
+        let options = SourceSelectOptions::default().threads(threads);
         let limit = 512 << 10;
         let survey_options = SurveyOptions::default().threads(threads).max_file_bytes(limit);
         let list = scratch.join("list");
@@ -330,7 +332,7 @@ mod bench {
     }
 
     impl SourceTree for ChangedTree {
-        fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
+        fn read(&self, path: &str, max_bytes: u64) -> Result<SourceFileContent, SourceReadError> {
             let mut content = self.folder.read(path, max_bytes)?;
             if self.changed.contains(path) {
                 content.bytes.extend(b"\n");
@@ -338,10 +340,10 @@ mod bench {
             }
             Ok(content)
         }
-        fn list(&self, path: &str) -> Result<Vec<TreeEntry>, ReadError> {
+        fn list(&self, path: &str) -> Result<Vec<SourceTreeEntry>, SourceReadError> {
             self.folder.list(path)
         }
-        fn state(&self, path: &str) -> Result<FileState, ReadError> {
+        fn state(&self, path: &str) -> Result<SourceFileState, SourceReadError> {
             let mut state = self.folder.state(path)?;
             state.mtime_ns += i128::from(self.changed.contains(path));
             Ok(state)

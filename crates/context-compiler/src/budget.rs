@@ -28,7 +28,7 @@ impl TokenBudget {
 
 /// The tokens that one section asks for when a budget is divided.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SectionRequest {
+pub(crate) struct SectionBudgetRequest {
     /// The size of its share relative to those of the other sections.
     pub(crate) weight: usize,
     /// The most tokens that it can use.
@@ -41,7 +41,7 @@ pub(crate) struct SectionRequest {
 /// Each section gets `min(weight × level, max_tokens)` for the highest level that fits, and therefore no share shrinks
 /// when there is more to divide. A division in order of precedence does not have that property: a larger share for the
 /// first section may leave less for the second.
-pub(crate) fn divide(available: usize, requests: &[SectionRequest]) -> Vec<usize> {
+pub(crate) fn divide(available: usize, requests: &[SectionBudgetRequest]) -> Vec<usize> {
     let shares_at = |level: usize| {
         requests.iter().map(move |request| request.weight.saturating_mul(level).min(request.max_tokens))
     };
@@ -67,15 +67,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn requests() -> impl Strategy<Value = Vec<SectionRequest>> {
+    fn requests() -> impl Strategy<Value = Vec<SectionBudgetRequest>> {
         let request = (1..9_usize, 0..5_000_usize)
-            .prop_map(|(weight, max_tokens)| SectionRequest { weight, max_tokens });
+            .prop_map(|(weight, max_tokens)| SectionBudgetRequest { weight, max_tokens });
         proptest::collection::vec(request, 0..8)
     }
 
     #[test]
     fn small_sections_are_complete_before_large_ones_are_cut() {
-        let requests = [100, 5_000, 5_000].map(|max_tokens| SectionRequest { weight: 1, max_tokens });
+        let requests = [100, 5_000, 5_000].map(|max_tokens| SectionBudgetRequest { weight: 1, max_tokens });
         assert_eq!(divide(1_100, &requests), [100, 500, 500]);
     }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 #[non_exhaustive]
 pub struct Changes {
     /// The result of asking git.
-    pub outcome: ChangesOutcome,
+    pub outcome: RepositoryChangesOutcome,
     /// The revision to compare with, as the caller named it, such as `HEAD`.
     pub base: String,
     /// The changed and the untracked files, in byte order of their paths.
@@ -24,7 +24,7 @@ pub struct Changes {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum ChangesOutcome {
+pub enum RepositoryChangesOutcome {
     /// git answered: nothing changed and nothing is untracked.
     #[default]
     Clean,
@@ -53,9 +53,9 @@ pub struct ChangedFile {
     /// The path beneath the root, with `/` between components.
     pub path: String,
     /// The kind of change.
-    pub kind: ChangeKind,
+    pub kind: FileChangeKind,
     /// The lines added and removed; `None` for a binary file and for an untracked one.
-    pub line_counts: Option<LineCounts>,
+    pub line_counts: Option<ChangedLineCounts>,
     /// The hunks of a unified diff, each beginning with its `@@` line. Empty where only the mode changed, and for an
     /// untracked file.
     pub hunks: Vec<String>,
@@ -63,7 +63,7 @@ pub struct ChangedFile {
 
 /// The lines that a change adds and removes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LineCounts {
+pub struct ChangedLineCounts {
     /// Lines added.
     pub added: u64,
     /// Lines removed.
@@ -74,7 +74,7 @@ pub struct LineCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are git's")]
 #[non_exhaustive]
-pub enum ChangeKind {
+pub enum FileChangeKind {
     Added,
     Modified,
     Deleted,
@@ -83,14 +83,14 @@ pub enum ChangeKind {
 
 impl Changes {
     /// Changes since `base` of which only the outcome is known; the caller adds the files.
-    pub fn new(base: impl Into<String>, outcome: ChangesOutcome) -> Self {
+    pub fn new(base: impl Into<String>, outcome: RepositoryChangesOutcome) -> Self {
         Self { outcome, base: base.into(), ..Self::default() }
     }
 
     /// Returns the lines added and removed in all files that git counts.
-    pub(crate) fn total_lines(&self) -> LineCounts {
+    pub(crate) fn total_lines(&self) -> ChangedLineCounts {
         let counts = self.files.iter().filter_map(|file| file.line_counts);
-        counts.fold(LineCounts::default(), |total, file| LineCounts {
+        counts.fold(ChangedLineCounts::default(), |total, file| ChangedLineCounts {
             added: total.added + file.added,
             removed: total.removed + file.removed,
         })
@@ -99,12 +99,12 @@ impl Changes {
 
 impl ChangedFile {
     /// A change to the file at `path` without line counts or hunks.
-    pub fn new(path: impl Into<String>, kind: ChangeKind) -> Self {
+    pub fn new(path: impl Into<String>, kind: FileChangeKind) -> Self {
         Self { path: path.into(), kind, line_counts: None, hunks: Vec::new() }
     }
 }
 
-impl ChangeKind {
+impl FileChangeKind {
     /// Returns true for a file that was not there before.
     pub(crate) fn is_new(self) -> bool {
         matches!(self, Self::Added | Self::Untracked)
@@ -121,7 +121,7 @@ impl ChangeKind {
     }
 }
 
-impl ChangesOutcome {
+impl RepositoryChangesOutcome {
     /// Describes the outcome to the reader of a document.
     pub(crate) fn describe(&self) -> String {
         match self {

@@ -21,7 +21,7 @@ use crate::source_files::{SourceFiles, SourceFilesRequest, collect_source_files}
 use crate::test_failures::test_failures_section;
 use crate::text::{display_path, group_digits, sha256_hex};
 use crate::trim::TrimmableSection;
-use crate::writer::{FlexibleSection, SectionRenderer};
+use crate::writer::{FlexibleSegmentSection, SectionRenderer};
 use std::collections::BTreeSet;
 
 /// The most omissions that the summary of a document names; the others are only counted.
@@ -127,14 +127,14 @@ impl<'a> Compiler<'a> {
         let trimmable = |(section, weight): (QuotedSection, usize)| {
             let path = loader.mask_name(&section.path).into_owned();
             let section = TrimmableSection::new(QuotedSection { path, ..section }, weight, renderer);
-            Box::new(section) as Box<dyn FlexibleSection + '_>
+            Box::new(section) as Box<dyn FlexibleSegmentSection + '_>
         };
         let documents = contents.documents.into_iter().map(|section| (section, DOCUMENT_WEIGHT));
         let prefix = SegmentPlan::prefix(renderer, documents.map(trimmable).collect());
         // Plans change least and come first: a provider's cache serves a prompt up to its first difference. Source files
         // follow, then failures and changes.
         let plans = contents.tail.partition_point(|(section, _)| section.kind == SectionKind::Plan);
-        let mut sections: Vec<Box<dyn FlexibleSection + '_>> =
+        let mut sections: Vec<Box<dyn FlexibleSegmentSection + '_>> =
             contents.tail.into_iter().map(trimmable).collect();
         if let Some(source_files) = contents.source_files {
             sections.insert(plans, Box::new(source_files));

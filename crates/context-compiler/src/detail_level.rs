@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum DetailLevel {
+pub enum SectionDetailLevel {
     /// The whole text.
     #[default]
     Full,
@@ -19,7 +19,7 @@ pub enum DetailLevel {
     Map,
 }
 
-impl DetailLevel {
+impl SectionDetailLevel {
     /// Returns the word for the level in documents and manifests.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl DetailLevel {
     }
 }
 
-impl fmt::Display for DetailLevel {
+impl fmt::Display for SectionDetailLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }

@@ -1,7 +1,7 @@
 //! The content of the stable prefix: the planning documents of a role.
 
 use crate::catalogue::{PlanningLayout, RoleProfile};
-use crate::load::{FileLoadError, FileLoader};
+use crate::load::{FileLoader, SourceLoadError};
 use crate::manifest::{OmittedContent, SectionKind};
 use crate::pieces;
 use crate::section::{QuotedSection, document_language};
@@ -89,7 +89,7 @@ impl RoleDocuments {
         while let Some(path) = candidates.next() {
             let loaded = match loader.load_document(path) {
                 Ok(loaded) => loaded,
-                Err(FileLoadError::NotFound) => continue,
+                Err(SourceLoadError::NotFound) => continue,
                 Err(error) => {
                     self.omissions.push(OmittedContent::in_summary(path, error));
                     exists = true;

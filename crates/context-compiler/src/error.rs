@@ -10,7 +10,7 @@ pub enum Error {
     #[error("`{field}` {reason}")]
     InvalidRequest {
         /// The field with the value.
-        field: RequestField,
+        field: ContextRequestField,
         /// The problem with the value, and what is allowed.
         reason: String,
     },
@@ -36,7 +36,7 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each is the field of the same name")]
-pub enum RequestField {
+pub enum ContextRequestField {
     Role,
     BudgetTokens,
     TokenFactor,
@@ -46,7 +46,7 @@ pub enum RequestField {
     Since,
 }
 
-impl fmt::Display for RequestField {
+impl fmt::Display for ContextRequestField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Role => "role",
@@ -61,7 +61,7 @@ impl fmt::Display for RequestField {
 }
 
 impl Error {
-    pub(crate) fn invalid(field: RequestField, reason: impl Into<String>) -> Self {
+    pub(crate) fn invalid(field: ContextRequestField, reason: impl Into<String>) -> Self {
         Self::InvalidRequest { field, reason: reason.into() }
     }
 }

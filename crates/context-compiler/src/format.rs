@@ -1,7 +1,7 @@
 //! The three formats of a document. Nothing that is quoted can end its own section: Markdown's fences are longer than any
 //! in the text, XML and JSON are escaped.
 
-use crate::detail_level::DetailLevel;
+use crate::detail_level::SectionDetailLevel;
 use crate::text::display_path;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -41,14 +41,14 @@ pub(crate) struct SectionHeading<'a> {
     /// The language of the text, for Markdown.
     pub(crate) language: &'a str,
     /// The level of detail. A complete text is not marked.
-    pub(crate) level: DetailLevel,
+    pub(crate) level: SectionDetailLevel,
     /// The number of backticks of the fence, for Markdown.
     pub(crate) fence_len: usize,
 }
 
 impl SectionHeading<'_> {
     fn level_mark(&self) -> Option<&'static str> {
-        (self.level != DetailLevel::Full).then(|| self.level.as_str())
+        (self.level != SectionDetailLevel::Full).then(|| self.level.as_str())
     }
 }
 

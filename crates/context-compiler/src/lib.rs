@@ -114,13 +114,13 @@ mod writer;
 
 pub use budget::MAX_BUDGET_TOKENS;
 pub use compile::Compiler;
-pub use detail_level::DetailLevel;
-pub use error::{Error, RequestField};
+pub use detail_level::SectionDetailLevel;
+pub use error::{ContextRequestField, Error};
 pub use format::Format;
 pub use hash::ContentHash;
 pub use manifest::{
-    CacheThresholds, CompiledContext, DocumentSegment, GitSummary, Manifest, OmittedContent, SectionEntry,
-    SectionKind, UnusedBudget,
+    CacheThresholds, CompiledContext, DocumentSegment, GitSummary, Manifest, ManifestSectionEntry,
+    OmittedContent, SectionKind, UnusedBudget,
 };
 pub use request::{CodeDetail, ContextRequest, DEFAULT_BUDGET_TOKENS, Redact};
 pub use text::TextEncoding;

@@ -4,7 +4,7 @@ use crate::hash::{ContentHash, hash_content};
 use crate::request::Redact;
 use crate::section::SourceProvenance;
 use crate::sensitive_name::is_sensitive_name;
-use crate::source::{FileContent, FileState, ReadError, SourceTree};
+use crate::source::{SourceFileContent, SourceFileState, SourceReadError, SourceTree};
 use crate::text::{decode, hex, normalise};
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
@@ -19,18 +19,18 @@ pub(crate) const SENSITIVE_NAME: &str = "its name says that it holds secrets";
 pub(crate) struct FileLoader<'a> {
     pub(crate) tree: &'a dyn SourceTree,
     redact: Option<&'a dyn Redact>,
-    read_states: Mutex<Vec<(String, FileState)>>,
+    read_states: Mutex<Vec<(String, SourceFileState)>>,
 }
 
 /// A masked text and its source.
-pub(crate) struct LoadedText {
+pub(crate) struct LoadedSourceText {
     pub(crate) text: String,
     pub(crate) provenance: SourceProvenance,
 }
 
 /// The state and the hash of a file when it was read.
-pub(crate) struct LoadedFile {
-    pub(crate) state: FileState,
+pub(crate) struct LoadedSourceFile {
+    pub(crate) state: SourceFileState,
     pub(crate) hash: ContentHash,
     /// True if the file changed during each attempt to read it.
     pub(crate) unstable: bool,
@@ -38,11 +38,11 @@ pub(crate) struct LoadedFile {
 
 /// The reason why a file gave no text.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FileLoadError {
+pub(crate) enum SourceLoadError {
     #[error("does not exist")]
     NotFound,
     #[error(transparent)]
-    Read(ReadError),
+    Read(SourceReadError),
     #[error("binary, {bytes} bytes")]
     Binary { bytes: u64 },
     #[error("empty")]
@@ -53,10 +53,10 @@ pub(crate) enum FileLoadError {
     InsideRepository,
 }
 
-impl From<ReadError> for FileLoadError {
-    fn from(error: ReadError) -> Self {
+impl From<SourceReadError> for SourceLoadError {
+    fn from(error: SourceReadError) -> Self {
         match error {
-            ReadError::NotFound => Self::NotFound,
+            SourceReadError::NotFound => Self::NotFound,
             error => Self::Read(error),
         }
     }
@@ -64,7 +64,7 @@ impl From<ReadError> for FileLoadError {
 
 /// The identity of the redactor in keys of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MaskingKey {
+pub(crate) enum RedactorCacheKey {
     /// No redactor is used.
     Unmasked,
     /// A redactor with this [cache key](Redact::cache_key) is used.
@@ -78,16 +78,18 @@ impl<'a> FileLoader<'a> {
         Self { tree, redact, read_states: Mutex::default() }
     }
 
-    pub(crate) fn masking_key(&self) -> MaskingKey {
+    pub(crate) fn masking_key(&self) -> RedactorCacheKey {
         match self.redact {
-            None => MaskingKey::Unmasked,
-            Some(redact) => redact.cache_key().map_or(MaskingKey::Uncacheable, MaskingKey::Redactor),
+            None => RedactorCacheKey::Unmasked,
+            Some(redact) => {
+                redact.cache_key().map_or(RedactorCacheKey::Uncacheable, RedactorCacheKey::Redactor)
+            }
         }
     }
 
     /// Returns the text of the file at `path`, if it has at most `max_bytes` bytes. Its state is recorded for
     /// [`changed_since_read`](Self::changed_since_read).
-    pub(crate) fn load(&self, path: &str, max_bytes: u64) -> Result<LoadedText, FileLoadError> {
+    pub(crate) fn load(&self, path: &str, max_bytes: u64) -> Result<LoadedSourceText, SourceLoadError> {
         let (loaded, file) = self.load_unrecorded(path, max_bytes);
         if let Some(file) = file {
             let mut states = self.read_states.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,16 +100,16 @@ impl<'a> FileLoader<'a> {
 
     /// Returns the text of a planning document. Files of the repository itself and files with sensitive names are
     /// refused, judged by the path and by where its links lead.
-    pub(crate) fn load_document(&self, path: &str) -> Result<LoadedText, FileLoadError> {
+    pub(crate) fn load_document(&self, path: &str) -> Result<LoadedSourceText, SourceLoadError> {
         let resolved = self.tree.resolve(path)?;
         // Both: a link may have a harmless name and lead to a secret, and a secret name is refused wherever it leads.
         for path in [path, &resolved] {
             if is_sensitive_name(path) {
-                return Err(FileLoadError::SensitiveName);
+                return Err(SourceLoadError::SensitiveName);
             }
             // On some file systems `.GIT` is the same folder.
             if path.split('/').any(|component| component.eq_ignore_ascii_case(".git")) {
-                return Err(FileLoadError::InsideRepository);
+                return Err(SourceLoadError::InsideRepository);
             }
         }
         self.load(path, MAX_DOCUMENT_BYTES)
@@ -119,21 +121,25 @@ impl<'a> FileLoader<'a> {
         &self,
         path: &str,
         max_bytes: u64,
-    ) -> (Result<LoadedText, FileLoadError>, Option<LoadedFile>) {
+    ) -> (Result<LoadedSourceText, SourceLoadError>, Option<LoadedSourceFile>) {
         let content = match self.tree.read(path, max_bytes) {
             Ok(content) => content,
             Err(error) => return (Err(error.into()), None),
         };
         let hash = hash_content(&content.bytes);
-        let file = LoadedFile { state: content.state, hash, unstable: content.unstable };
+        let file = LoadedSourceFile { state: content.state, hash, unstable: content.unstable };
         (self.masked_text(&content, &hash), Some(file))
     }
 
-    fn masked_text(&self, content: &FileContent, hash: &ContentHash) -> Result<LoadedText, FileLoadError> {
+    fn masked_text(
+        &self,
+        content: &SourceFileContent,
+        hash: &ContentHash,
+    ) -> Result<LoadedSourceText, SourceLoadError> {
         let bytes = content.bytes.len() as u64;
-        let decoded = decode(&content.bytes).ok_or(FileLoadError::Binary { bytes })?;
+        let decoded = decode(&content.bytes).ok_or(SourceLoadError::Binary { bytes })?;
         if decoded.text.is_empty() {
-            return Err(FileLoadError::Empty);
+            return Err(SourceLoadError::Empty);
         }
         let (text, redactions) = self.mask(decoded.text);
         let provenance = SourceProvenance {
@@ -144,7 +150,7 @@ impl<'a> FileLoader<'a> {
             unstable: content.unstable,
             redactions,
         };
-        Ok(LoadedText { text, provenance })
+        Ok(LoadedSourceText { text, provenance })
     }
 
     /// Returns `text` with its secrets masked, and the number of secrets.

@@ -1,7 +1,7 @@
 //! The compiled document, and the manifest of what it contains.
 
-use crate::changes::ChangesOutcome;
-use crate::detail_level::DetailLevel;
+use crate::changes::RepositoryChangesOutcome;
+use crate::detail_level::SectionDetailLevel;
 use crate::format::Format;
 use crate::text::TextEncoding;
 use serde::Serialize;
@@ -87,7 +87,7 @@ pub struct Manifest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unused: Option<UnusedBudget>,
     /// The sections, in the order of the document.
-    pub sections: Vec<SectionEntry>,
+    pub sections: Vec<ManifestSectionEntry>,
     /// The contents that were left out, with reasons.
     pub left_out: Vec<OmittedContent>,
     /// Irregularities that did not prevent the document, in words.
@@ -134,7 +134,7 @@ pub struct UnusedBudget {
 #[non_exhaustive]
 pub struct GitSummary {
     /// The result of asking git.
-    pub outcome: ChangesOutcome,
+    pub outcome: RepositoryChangesOutcome,
     /// The revision to compare with.
     pub since: String,
     /// The number of changed files, untracked ones included.
@@ -193,7 +193,7 @@ pub enum SectionKind {
 /// The manifest of one section.
 #[derive(Clone, Debug, Default, Serialize)]
 #[non_exhaustive]
-pub struct SectionEntry {
+pub struct ManifestSectionEntry {
     /// The path of the source, or a name for a section without a file.
     pub path: String,
     /// The segment that the section is in.
@@ -216,7 +216,7 @@ pub struct SectionEntry {
     /// True if a part of the source was left out.
     pub truncated: bool,
     /// The part of the source that is there.
-    pub level: DetailLevel,
+    pub level: SectionDetailLevel,
     /// The pieces (blocks, hunks, paragraphs, files of a list) that were left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub pieces_left_out: usize,

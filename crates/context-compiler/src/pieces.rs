@@ -13,20 +13,20 @@ pub(crate) struct TextPiece {
     pub(crate) range: Range<usize>,
     /// Pieces with a smaller rank are kept first, pieces of one rank in the order of the text. A piece without a rank is
     /// never kept.
-    pub(crate) rank: Option<PieceRank>,
+    pub(crate) rank: Option<TextPieceRank>,
 }
 
 /// The order in which pieces are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PieceRank {
-    pub(crate) class: PieceClass,
+pub(crate) struct TextPieceRank {
+    pub(crate) class: TextPieceClass,
     /// The order within the class: smaller is earlier.
     pub(crate) order_in_class: usize,
 }
 
 /// The main order in which pieces are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum PieceClass {
+pub(crate) enum TextPieceClass {
     /// The pieces that tell what the text is about: front matter, title, introduction, statistics.
     Opening,
     /// A piece about the phase that was asked for.
@@ -45,8 +45,8 @@ const MAX_PART_BYTES: usize = 2_000;
 /// The most lines of a piece of plain text.
 const MAX_PLAIN_LINES: usize = 20;
 
-impl PieceRank {
-    pub(crate) fn new(class: PieceClass, order_in_class: usize) -> Self {
+impl TextPieceRank {
+    pub(crate) fn new(class: TextPieceClass, order_in_class: usize) -> Self {
         Self { class, order_in_class }
     }
 }
@@ -149,13 +149,14 @@ pub(crate) fn split_markdown(text: &str, keep_completed: bool, asked_phase: Opti
             opening = false;
         }
         let class = match completed_heading {
-            _ if asked_heading.is_some() => PieceClass::AskedPhase,
-            Some(_) => PieceClass::Completed,
-            None if block_text.len() > LARGE_PIECE_BYTES => PieceClass::Large,
-            None if first => PieceClass::Opening,
-            None => PieceClass::Normal,
+            _ if asked_heading.is_some() => TextPieceClass::AskedPhase,
+            Some(_) => TextPieceClass::Completed,
+            None if block_text.len() > LARGE_PIECE_BYTES => TextPieceClass::Large,
+            None if first => TextPieceClass::Opening,
+            None => TextPieceClass::Normal,
         };
-        let rank = (keep_completed || class != PieceClass::Completed).then(|| PieceRank::new(class, depth));
+        let rank =
+            (keep_completed || class != TextPieceClass::Completed).then(|| TextPieceRank::new(class, depth));
         if block.paragraph && block_text.len() > LARGE_PIECE_BYTES {
             let parts = split_paragraph(block_text).into_iter();
             pieces.extend(parts.map(|part| TextPiece { range: start + part.start..start + part.end, rank }));
@@ -164,7 +165,10 @@ pub(crate) fn split_markdown(text: &str, keep_completed: bool, asked_phase: Opti
         }
     }
     if pieces.is_empty() && !text.is_empty() {
-        pieces.push(TextPiece { range: 0..text.len(), rank: Some(PieceRank::new(PieceClass::Opening, 0)) });
+        pieces.push(TextPiece {
+            range: 0..text.len(),
+            rank: Some(TextPieceRank::new(TextPieceClass::Opening, 0)),
+        });
     }
     pieces
 }
@@ -175,10 +179,10 @@ pub(crate) fn split_plain_text(text: &str) -> Vec<TextPiece> {
     let (mut start, mut end, mut lines, mut blank) = (0, 0, 0, false);
     let mut push = |range: Range<usize>| {
         if range.len() <= LARGE_PIECE_BYTES {
-            pieces.push(TextPiece { range, rank: Some(PieceRank::new(PieceClass::Normal, 0)) });
+            pieces.push(TextPiece { range, rank: Some(TextPieceRank::new(TextPieceClass::Normal, 0)) });
             return;
         }
-        let rank = Some(PieceRank::new(PieceClass::Large, 0));
+        let rank = Some(TextPieceRank::new(TextPieceClass::Large, 0));
         let parts = split_paragraph(text.get(range.clone()).unwrap_or_default()).into_iter();
         pieces.extend(
             parts.map(|part| TextPiece { range: range.start + part.start..range.start + part.end, rank }),
@@ -264,7 +268,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn texts<'a>(text: &'a str, pieces: &[TextPiece]) -> Vec<(&'a str, Option<(PieceClass, usize)>)> {
+    fn texts<'a>(text: &'a str, pieces: &[TextPiece]) -> Vec<(&'a str, Option<(TextPieceClass, usize)>)> {
         let rank = |piece: &TextPiece| piece.rank.map(|rank| (rank.class, rank.order_in_class));
         pieces.iter().map(|piece| (&text[piece.range.clone()], rank(piece))).collect()
     }
@@ -274,16 +278,16 @@ mod tests {
         let text = "---\na: 1\n---\n# T\n\nIntro.\n\n```sh\n# no heading\n\nx\n```\n\n## B\n- one\n  more\n- two\n\n\
                     | a |\n|---|\n| b |\n\nSetext\n---\nend\n";
         let expected = [
-            ("---\na: 1\n---\n", Some((PieceClass::Opening, 1))),
-            ("# T\n\n", Some((PieceClass::Opening, 1))),
-            ("Intro.\n\n", Some((PieceClass::Opening, 1))),
-            ("```sh\n# no heading\n\nx\n```\n\n", Some((PieceClass::Normal, 1))),
-            ("## B\n", Some((PieceClass::Normal, 2))),
-            ("- one\n  more\n", Some((PieceClass::Normal, 2))),
-            ("- two\n\n", Some((PieceClass::Normal, 2))),
-            ("| a |\n|---|\n| b |\n\n", Some((PieceClass::Normal, 2))),
-            ("Setext\n---\n", Some((PieceClass::Normal, 2))),
-            ("end\n", Some((PieceClass::Normal, 2))),
+            ("---\na: 1\n---\n", Some((TextPieceClass::Opening, 1))),
+            ("# T\n\n", Some((TextPieceClass::Opening, 1))),
+            ("Intro.\n\n", Some((TextPieceClass::Opening, 1))),
+            ("```sh\n# no heading\n\nx\n```\n\n", Some((TextPieceClass::Normal, 1))),
+            ("## B\n", Some((TextPieceClass::Normal, 2))),
+            ("- one\n  more\n", Some((TextPieceClass::Normal, 2))),
+            ("- two\n\n", Some((TextPieceClass::Normal, 2))),
+            ("| a |\n|---|\n| b |\n\n", Some((TextPieceClass::Normal, 2))),
+            ("Setext\n---\n", Some((TextPieceClass::Normal, 2))),
+            ("end\n", Some((TextPieceClass::Normal, 2))),
         ];
         assert_eq!(texts(text, &split_markdown(text, true, None)), expected);
     }
@@ -294,7 +298,7 @@ mod tests {
                     - [x] **Phase 3: Done**\n\n## Phase 1: Core\n\na\n\n### Detail\n\n## Phase 2: Tools\n\n## Phase 3\n";
         let completed: Vec<_> = split_markdown(text, true, None)
             .into_iter()
-            .filter(|piece| piece.rank.unwrap().class == PieceClass::Completed)
+            .filter(|piece| piece.rank.unwrap().class == TextPieceClass::Completed)
             .map(|piece| text[piece.range].trim().to_owned())
             .collect();
         assert_eq!(completed, ["## Phase 1: Core", "a", "### Detail", "## Phase 3"]);
@@ -306,8 +310,8 @@ mod tests {
         let text = "# Map\n\n- [x] Phase 1\n\n## Phase 1: Core\n\na\n\n### Detail\n\n## Phase 2: Tools\n\nb\n\n## Phase 12\n";
         let asked = |phase| -> Vec<String> {
             let pieces = split_markdown(text, false, Some(phase)).into_iter();
-            let asked =
-                pieces.filter(|piece| piece.rank.is_some_and(|rank| rank.class == PieceClass::AskedPhase));
+            let asked = pieces
+                .filter(|piece| piece.rank.is_some_and(|rank| rank.class == TextPieceClass::AskedPhase));
             asked.map(|piece| text[piece.range].trim().to_owned()).collect()
         };
         assert_eq!(asked(1), ["## Phase 1: Core", "a", "### Detail"]);

@@ -2,13 +2,13 @@
 
 use crate::catalogue::{PlanningLayout, RoleProfile};
 use crate::error::Error;
-use crate::load::{FileLoadError, FileLoader};
+use crate::load::{FileLoader, SourceLoadError};
 use crate::manifest::{OmittedContent, SectionKind};
 use crate::pieces;
 use crate::request::ContextRequest;
 use crate::section::{QuotedSection, document_language};
 use crate::source::path::join;
-use crate::source::{EntryKind, SourceTree};
+use crate::source::{SourceEntryKind, SourceTree};
 
 /// The plans of a request.
 #[derive(Default)]
@@ -68,7 +68,7 @@ fn plans_of_phase(
         }
         match plans.add(loader, &path, &why) {
             // Removed since the folder was listed.
-            Ok(()) | Err(FileLoadError::NotFound) => {}
+            Ok(()) | Err(SourceLoadError::NotFound) => {}
             Err(error) => plans.omissions.push(OmittedContent::in_summary(path, error)),
         }
     }
@@ -76,7 +76,7 @@ fn plans_of_phase(
 }
 
 impl PhasePlans {
-    fn add(&mut self, loader: &FileLoader<'_>, path: &str, why: &str) -> Result<(), FileLoadError> {
+    fn add(&mut self, loader: &FileLoader<'_>, path: &str, why: &str) -> Result<(), SourceLoadError> {
         let loaded = loader.load_document(path)?;
         self.names.push(path.rsplit('/').next().unwrap_or(path).to_owned());
         self.sections.push(QuotedSection {
@@ -97,10 +97,10 @@ impl PhasePlans {
 fn find_plans(tree: &dyn SourceTree, layout: &PlanningLayout, phase: u32) -> (Vec<String>, Vec<String>) {
     let (mut first, mut diagnostics) = (None::<(String, Vec<String>)>, Vec::new());
     for base in &layout.phases {
-        let folders = list_names(tree, base, EntryKind::Folder).unwrap_or_default();
+        let folders = list_names(tree, base, SourceEntryKind::Folder).unwrap_or_default();
         for name in folders.into_iter().filter(|name| leading_number(name) == Some(phase)) {
             let folder = join(base, &name);
-            let Some(files) = list_names(tree, &folder, EntryKind::File) else {
+            let Some(files) = list_names(tree, &folder, SourceEntryKind::File) else {
                 diagnostics.push(format!("{folder} cannot be read"));
                 continue;
             };
@@ -121,9 +121,9 @@ fn find_plans(tree: &dyn SourceTree, layout: &PlanningLayout, phase: u32) -> (Ve
 
 /// Returns the names of the entries of `folder` that are of `kind` or links, in byte order. Trees of other programs may
 /// list in any order.
-fn list_names(tree: &dyn SourceTree, folder: &str, kind: EntryKind) -> Option<Vec<String>> {
+fn list_names(tree: &dyn SourceTree, folder: &str, kind: SourceEntryKind) -> Option<Vec<String>> {
     let entries = tree.list(folder).ok()?.into_iter();
-    let matching = entries.filter(|entry| entry.kind == kind || entry.kind == EntryKind::Link);
+    let matching = entries.filter(|entry| entry.kind == kind || entry.kind == SourceEntryKind::Link);
     let mut names: Vec<String> = matching.map(|entry| entry.name).collect();
     names.sort_unstable();
     Some(names)

@@ -3,7 +3,7 @@
 use crate::budget::MAX_BUDGET_TOKENS;
 use crate::catalogue::{DiffDetail, is_path_beneath_root, is_role_name};
 use crate::changes::Changes;
-use crate::error::{Error, RequestField};
+use crate::error::{ContextRequestField, Error};
 use crate::format::Format;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -223,21 +223,21 @@ impl ContextRequest {
     pub(crate) fn validate(&self) -> Result<(), Error> {
         if !is_role_name(&self.role) {
             let reason = "must be 1 to 64 letters, digits, `-` and `_`";
-            return Err(Error::invalid(RequestField::Role, reason));
+            return Err(Error::invalid(ContextRequestField::Role, reason));
         }
         if self.budget_tokens.is_some_and(|budget| !(1..=MAX_BUDGET_TOKENS).contains(&budget)) {
             let reason = format!("must be 1 to {MAX_BUDGET_TOKENS} tokens");
-            return Err(Error::invalid(RequestField::BudgetTokens, reason));
+            return Err(Error::invalid(ContextRequestField::BudgetTokens, reason));
         }
         if !(1..=10_000).contains(&self.token_factor_permille) {
-            return Err(Error::invalid(RequestField::TokenFactor, "must be 1 to 10,000 thousandths"));
+            return Err(Error::invalid(ContextRequestField::TokenFactor, "must be 1 to 10,000 thousandths"));
         }
         if !(1..=99).contains(&self.prefix_share_percent) {
-            return Err(Error::invalid(RequestField::PrefixShare, "must be 1 to 99 per cent"));
+            return Err(Error::invalid(ContextRequestField::PrefixShare, "must be 1 to 99 per cent"));
         }
         if self.plan.as_deref().is_some_and(|plan| !is_path_beneath_root(plan)) {
             let reason = "must be a path relative to the root, without `..`";
-            return Err(Error::invalid(RequestField::Plan, reason));
+            return Err(Error::invalid(ContextRequestField::Plan, reason));
         }
         Ok(())
     }

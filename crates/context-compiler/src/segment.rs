@@ -1,8 +1,8 @@
 //! The two segments of a document: dividing the budget between them, and writing each within its part.
 
-use crate::budget::{SectionRequest, TokenBudget, divide};
-use crate::manifest::{DocumentSegment, SectionEntry};
-use crate::writer::{FlexibleSection, SectionRenderer, SegmentWriter};
+use crate::budget::{SectionBudgetRequest, TokenBudget, divide};
+use crate::manifest::{DocumentSegment, ManifestSectionEntry};
+use crate::writer::{FlexibleSegmentSection, SectionRenderer, SegmentWriter};
 
 /// A segment of the document before its size is known.
 pub(crate) struct SegmentPlan<'a> {
@@ -10,7 +10,7 @@ pub(crate) struct SegmentPlan<'a> {
     renderer: SectionRenderer<'a>,
     opening: String,
     closing: String,
-    sections: Vec<Box<dyn FlexibleSection + 'a>>,
+    sections: Vec<Box<dyn FlexibleSegmentSection + 'a>>,
     /// The tokens of what opens and closes the segment.
     frame_tokens: usize,
     /// The tokens that the complete segment has more than the sum of its parts: more can begin where two parts meet.
@@ -21,14 +21,14 @@ pub(crate) struct SegmentPlan<'a> {
 pub(crate) struct RenderedSegment {
     pub(crate) text: String,
     pub(crate) tokens: usize,
-    pub(crate) entries: Vec<SectionEntry>,
+    pub(crate) entries: Vec<ManifestSectionEntry>,
 }
 
 impl<'a> SegmentPlan<'a> {
     /// The stable prefix.
     pub(crate) fn prefix(
         renderer: SectionRenderer<'a>,
-        sections: Vec<Box<dyn FlexibleSection + 'a>>,
+        sections: Vec<Box<dyn FlexibleSegmentSection + 'a>>,
     ) -> SegmentPlan<'a> {
         let format = renderer.format;
         let opening = format.prefix_open().to_owned();
@@ -56,7 +56,7 @@ impl<'a> SegmentPlan<'a> {
         renderer: SectionRenderer<'a>,
         opening: String,
         closing: String,
-        sections: Vec<Box<dyn FlexibleSection + 'a>>,
+        sections: Vec<Box<dyn FlexibleSegmentSection + 'a>>,
     ) -> SegmentPlan<'a> {
         // One token for each of the places where the sections meet the opening and the summary.
         let frame_tokens = renderer.raw_cost(&opening) + renderer.raw_cost(&closing) + 2;
@@ -80,11 +80,11 @@ impl<'a> SegmentPlan<'a> {
 
     /// Returns the part of `tokens` that each section gets. No part shrinks when there are more tokens.
     fn shares(&self, tokens: usize) -> Vec<usize> {
-        let requests = self.sections.iter().map(|section| SectionRequest {
+        let requests = self.sections.iter().map(|section| SectionBudgetRequest {
             weight: section.weight(),
             max_tokens: section.max_tokens() - section.min_tokens(),
         });
-        let requests: Vec<SectionRequest> = requests.collect();
+        let requests: Vec<SectionBudgetRequest> = requests.collect();
         let shares = divide(tokens.saturating_sub(self.min_tokens()), &requests);
         self.sections.iter().zip(shares).map(|(section, share)| section.min_tokens() + share).collect()
     }

@@ -1,12 +1,12 @@
 //! A section that is trimmed piece by piece until it fits.
 
-use crate::detail_level::DetailLevel;
+use crate::detail_level::SectionDetailLevel;
 use crate::format::{SectionHeading, fence_len};
-use crate::manifest::{SectionEntry, SectionKind};
+use crate::manifest::{ManifestSectionEntry, SectionKind};
 use crate::pieces::TextPiece;
 use crate::section::QuotedSection;
 use crate::text::group_digits;
-use crate::writer::{FlexibleSection, SectionRenderer, SegmentWriter};
+use crate::writer::{FlexibleSegmentSection, SectionRenderer, SegmentWriter};
 
 /// A section whose pieces are kept one after the other, by rank, as long as they fit.
 pub(crate) struct TrimmableSection {
@@ -36,7 +36,7 @@ impl TrimmableSection {
             path: &section.path,
             language: section.language,
             // The heading of a trimmed section is the longer one.
-            level: DetailLevel::Trimmed,
+            level: SectionDetailLevel::Trimmed,
             fence_len,
         };
         // The numbers of a note are known only when it is written, so the bound takes the longest ones.
@@ -129,7 +129,7 @@ fn gap_note(kind: SectionKind, first: usize, last: usize, tokens: usize) -> Stri
     }
 }
 
-impl FlexibleSection for TrimmableSection {
+impl FlexibleSegmentSection for TrimmableSection {
     /// The bounds need not grow: to keep a piece between two gaps adds a note, and to keep a small piece that closes a gap
     /// removes one. So the minimum is not always the first.
     fn min_tokens(&self) -> usize {
@@ -153,9 +153,9 @@ impl FlexibleSection for TrimmableSection {
         let kept = self.kept_pieces(tokens);
         let (body, left_out) = self.trimmed_text(&kept, writer.renderer);
         let QuotedSection { path, kind, why, language, provenance, .. } = &self.section;
-        let level = if left_out > 0 { DetailLevel::Trimmed } else { DetailLevel::Full };
+        let level = if left_out > 0 { SectionDetailLevel::Trimmed } else { SectionDetailLevel::Full };
         let heading = SectionHeading { path, language, level, fence_len: self.fence_len };
-        let entry = SectionEntry {
+        let entry = ManifestSectionEntry {
             path: path.clone(),
             kind: *kind,
             why: why.clone(),
@@ -168,7 +168,7 @@ impl FlexibleSection for TrimmableSection {
             encoding: provenance.encoding,
             bidirectional: provenance.bidirectional,
             unstable: provenance.unstable,
-            ..SectionEntry::default()
+            ..ManifestSectionEntry::default()
         };
         writer.push_section(&heading, &body, entry);
     }

@@ -1,7 +1,7 @@
 //! Writing of sections: the format and the counter that decide their cost, and the text of a segment while it grows.
 
 use crate::format::{Format, SectionHeading};
-use crate::manifest::{DocumentSegment, SectionEntry};
+use crate::manifest::{DocumentSegment, ManifestSectionEntry};
 use crate::text::sha256_hex;
 use crate::tokens::TokenCounter;
 
@@ -32,7 +32,7 @@ impl SectionRenderer<'_> {
 }
 
 /// A part of a segment that can be written with more or fewer tokens.
-pub(crate) trait FlexibleSection {
+pub(crate) trait FlexibleSegmentSection {
     /// Returns the fewest tokens that the section needs.
     fn min_tokens(&self) -> usize;
     /// Returns the most tokens that the section can use; at least [`min_tokens`](Self::min_tokens).
@@ -54,19 +54,24 @@ pub(crate) struct SegmentWriter<'a> {
     pub(crate) renderer: SectionRenderer<'a>,
     pub(crate) segment: DocumentSegment,
     pub(crate) text: String,
-    pub(crate) entries: Vec<SectionEntry>,
+    pub(crate) entries: Vec<ManifestSectionEntry>,
 }
 
 impl SegmentWriter<'_> {
     /// Appends a section whose text is `body`, which is escaped already.
-    pub(crate) fn push_section(&mut self, heading: &SectionHeading<'_>, body: &str, entry: SectionEntry) {
+    pub(crate) fn push_section(
+        &mut self,
+        heading: &SectionHeading<'_>,
+        body: &str,
+        entry: ManifestSectionEntry,
+    ) {
         let format = self.renderer.format;
         let start = self.text.len();
         self.text.push_str(&format.section_open(heading, self.entries.len()));
         self.text.push_str(body);
         self.text.push_str(&format.section_close(heading));
         let written = self.text.get(start..).unwrap_or_default();
-        let entry = SectionEntry {
+        let entry = ManifestSectionEntry {
             segment: self.segment,
             bytes: written.len(),
             tokens: self.renderer.raw_cost(written),

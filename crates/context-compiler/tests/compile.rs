@@ -9,13 +9,15 @@
 mod support;
 
 use context_compiler::cache::ContentCache;
-use context_compiler::changes::{ChangeKind, ChangedFile, Changes, ChangesOutcome, LineCounts};
+use context_compiler::changes::{
+    ChangedFile, ChangedLineCounts, Changes, FileChangeKind, RepositoryChangesOutcome,
+};
 #[cfg(not(feature = "tokens"))]
 use context_compiler::tokens::EstimatingCounter;
 use context_compiler::tokens::TokenCounter;
 use context_compiler::{
-    CodeDetail, CompiledContext, Compiler, ContextRequest, DetailLevel, Error, Format, Redact, RequestField,
-    SectionKind, TextEncoding,
+    CodeDetail, CompiledContext, Compiler, ContextRequest, ContextRequestField, Error, Format, Redact,
+    SectionDetailLevel, SectionKind, TextEncoding,
 };
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -36,15 +38,15 @@ fn compile(tree: &MemoryTree, request: &ContextRequest) -> CompiledContext {
 
 fn changes(files: impl IntoIterator<Item = (String, String)>) -> Changes {
     let file = |(path, lines): (String, String)| {
-        let mut file = ChangedFile::new(path, ChangeKind::Modified);
-        file.line_counts = Some(LineCounts { added: lines.lines().count() as u64, removed: 0 });
+        let mut file = ChangedFile::new(path, FileChangeKind::Modified);
+        file.line_counts = Some(ChangedLineCounts { added: lines.lines().count() as u64, removed: 0 });
         file.hunks = vec![format!("@@ -0,0 +1 @@\n+{}\n", lines.replace('\n', "\n+"))];
         file
     };
     let mut files: Vec<_> = files.into_iter().map(file).collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files.dedup_by(|a, b| a.path == b.path);
-    let mut changes = Changes::new("HEAD", ChangesOutcome::Changed);
+    let mut changes = Changes::new("HEAD", RepositoryChangesOutcome::Changed);
     changes.files = files;
     changes
 }
@@ -231,7 +233,7 @@ fn secrets_are_masked_everywhere_and_before_anything_is_cut() {
         ("new".to_owned(), format!("{secret}\n")),
     ]);
     let mut changed = changes([("x".to_owned(), secret.to_owned())]);
-    changed.files.push(ChangedFile::new("new", ChangeKind::Untracked));
+    changed.files.push(ChangedFile::new("new", FileChangeKind::Untracked));
     for budget in (200..600).step_by(7) {
         let request = ContextRequest::new("dev")
             .phase(1)
@@ -492,7 +494,7 @@ fn code_request(changes: Changes, format: Format, budget: usize) -> ContextReque
 #[test]
 fn source_files_are_whole_or_in_outline_or_named_and_what_changed_comes_first() {
     let (tree, changes) = with_code();
-    let levels = |budget| -> Vec<(String, DetailLevel)> {
+    let levels = |budget| -> Vec<(String, SectionDetailLevel)> {
         let compiled = compile(&tree, &code_request(changes.clone(), Format::Markdown, budget));
         let code = compiled.manifest.sections.into_iter();
         let code = code.filter(|section| matches!(section.kind, SectionKind::Code | SectionKind::Map));
@@ -500,8 +502,8 @@ fn source_files_are_whole_or_in_outline_or_named_and_what_changed_comes_first() 
     };
     let all = levels(100_000);
     let whole = ["src/a.rs", "src/b.rs", "src/c.rs", "src/main.rs", "src/used.rs"];
-    assert_eq!(all[..5], whole.map(|path| (path.to_owned(), DetailLevel::Full)));
-    let some: Vec<Vec<(String, DetailLevel)>> = (400..3_000)
+    assert_eq!(all[..5], whole.map(|path| (path.to_owned(), SectionDetailLevel::Full)));
+    let some: Vec<Vec<(String, SectionDetailLevel)>> = (400..3_000)
         .step_by(50)
         .filter_map(|budget| {
             Compiler::new(&tree)
@@ -511,10 +513,12 @@ fn source_files_are_whole_or_in_outline_or_named_and_what_changed_comes_first() 
             Some(levels(budget))
         })
         .collect();
-    let first =
-        some.iter().find(|levels| levels.iter().any(|(_, level)| *level == DetailLevel::Full)).unwrap();
+    let first = some
+        .iter()
+        .find(|levels| levels.iter().any(|(_, level)| *level == SectionDetailLevel::Full))
+        .unwrap();
     assert!(
-        first.contains(&("src/used.rs".to_owned(), DetailLevel::Full)),
+        first.contains(&("src/used.rs".to_owned(), SectionDetailLevel::Full)),
         "what changed is whole first: {first:?}"
     );
     let compiled = compile(&tree, &code_request(changes.clone(), Format::Markdown, 100_000));
@@ -526,7 +530,12 @@ fn source_files_are_whole_or_in_outline_or_named_and_what_changed_comes_first() 
 #[test]
 fn with_source_files_a_document_keeps_its_budget_and_more_of_it_loses_no_file() {
     let (tree, changes) = with_code();
-    let levels = [DetailLevel::Map, DetailLevel::Outline, DetailLevel::Trimmed, DetailLevel::Full];
+    let levels = [
+        SectionDetailLevel::Map,
+        SectionDetailLevel::Outline,
+        SectionDetailLevel::Trimmed,
+        SectionDetailLevel::Full,
+    ];
     let rank = |level| levels.iter().position(|other| *other == level).unwrap();
     for format in FORMATS {
         for how in [CodeDetail::Auto, CodeDetail::Full, CodeDetail::Outline, CodeDetail::Map] {
@@ -562,7 +571,7 @@ fn globs_that_leave_the_project_are_refused() {
     for bad in ["../x", "/etc/*", "[a"] {
         let request = ContextRequest::new("qa").include([bad]);
         let error = Compiler::new(&fixture()).cache(cache()).compile(&request).unwrap_err();
-        assert!(matches!(error, Error::InvalidRequest { field: RequestField::Include, .. }), "{bad}");
+        assert!(matches!(error, Error::InvalidRequest { field: ContextRequestField::Include, .. }), "{bad}");
     }
 }
 
@@ -576,7 +585,7 @@ fn a_whole_that_needs_more_tokens_than_its_parts_is_whole_where_there_is_room() 
             let request = ContextRequest::new("qa").budget_tokens(2_000_000).format(format);
             let compiled = compile(&tree, &request);
             let section = &compiled.manifest.sections[0];
-            assert_eq!((section.level, section.pieces_left_out), (DetailLevel::Full, 0), "{format:?}");
+            assert_eq!((section.level, section.pieces_left_out), (SectionDetailLevel::Full, 0), "{format:?}");
         }
     }
 }
@@ -625,7 +634,7 @@ fn a_line_that_changes_in_a_source_leaves_everything_before_that_source() {
     let mut after = before.clone();
     let text = String::from_utf8(after.files["src/b.rs"].clone()).unwrap();
     after.files.insert("src/b.rs".to_owned(), text.replacen("let x = 1", "let longer = 12", 1).into_bytes());
-    let none = || Changes::new("HEAD", ChangesOutcome::Changed);
+    let none = || Changes::new("HEAD", RepositoryChangesOutcome::Changed);
     let of_b = || changes([("src/b.rs".to_owned(), "    let longer = 12;".to_owned())]);
     for format in FORMATS {
         let of = |tree: &MemoryTree, changes| {

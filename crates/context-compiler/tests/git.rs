@@ -9,11 +9,13 @@
 
 use context_compiler::cache::ContentCache;
 use context_compiler::catalogue::DiffDetail;
-use context_compiler::changes::{ChangeKind, ChangedFile, Changes, ChangesOutcome, LineCounts};
+use context_compiler::changes::{
+    ChangedFile, ChangedLineCounts, Changes, FileChangeKind, RepositoryChangesOutcome,
+};
 use context_compiler::git::{self, ChangesQuery};
 use context_compiler::source::FolderTree;
 use context_compiler::tokens::EstimatingCounter;
-use context_compiler::{Compiler, ContextRequest, Error, Format, RequestField};
+use context_compiler::{Compiler, ContextRequest, ContextRequestField, Error, Format};
 use process_runner::Runner;
 use std::fs;
 use std::path::Path;
@@ -65,7 +67,7 @@ fn changes(folder: &Path) -> Changes {
 }
 
 /// Path, kind of change, lines added and removed, number of hunks.
-type FileSummary<'a> = (&'a str, ChangeKind, Option<(u64, u64)>, usize);
+type FileSummary<'a> = (&'a str, FileChangeKind, Option<(u64, u64)>, usize);
 
 fn files(changes: &Changes) -> Vec<FileSummary<'_>> {
     let lines = |file: &ChangedFile| file.line_counts.map(|counts| (counts.added, counts.removed));
@@ -79,27 +81,27 @@ fn files(changes: &Changes) -> Vec<FileSummary<'_>> {
 #[test]
 fn nothing_changed_is_said_only_where_nothing_changed() {
     let project = repository();
-    assert_eq!(changes(project.path()).outcome, ChangesOutcome::Clean);
+    assert_eq!(changes(project.path()).outcome, RepositoryChangesOutcome::Clean);
     let outside = tempfile::tempdir().unwrap();
-    assert_eq!(changes(outside.path()).outcome, ChangesOutcome::NotARepository);
+    assert_eq!(changes(outside.path()).outcome, RepositoryChangesOutcome::NotARepository);
     let unborn = empty();
-    assert_eq!(changes(unborn.path()).outcome, ChangesOutcome::Unborn);
+    assert_eq!(changes(unborn.path()).outcome, RepositoryChangesOutcome::Unborn);
     let runner = Runner::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let without = || git::command(project.path()).env("PATH", "/nonexistent");
     let query = ChangesQuery::new();
     let missing =
         runtime.block_on(git::collect_changes(without, |command| runner.run(command), &query)).unwrap();
-    assert_eq!(missing.outcome, ChangesOutcome::GitMissing);
+    assert_eq!(missing.outcome, RepositoryChangesOutcome::GitMissing);
     let hasty = ChangesQuery::new().time_limit(Duration::ZERO);
-    assert_eq!(query_changes(project.path(), &hasty).unwrap().outcome, ChangesOutcome::TimedOut);
+    assert_eq!(query_changes(project.path(), &hasty).unwrap().outcome, RepositoryChangesOutcome::TimedOut);
 }
 
 #[test]
 fn a_repository_above_the_root_is_not_the_projects() {
     let project = repository();
     fs::create_dir(project.path().join("sub")).unwrap();
-    assert_eq!(changes(&project.path().join("sub")).outcome, ChangesOutcome::NotARepository);
+    assert_eq!(changes(&project.path().join("sub")).outcome, RepositoryChangesOutcome::NotARepository);
 }
 
 #[test]
@@ -115,13 +117,13 @@ fn changed_added_deleted_and_untracked_files_are_told_with_their_lines() {
     run(project.path(), &["add", "binary"]);
     fs::write(path("un tracked"), "x\n").unwrap();
     let changes = changes(project.path());
-    assert_eq!(changes.outcome, ChangesOutcome::Changed);
+    assert_eq!(changes.outcome, RepositoryChangesOutcome::Changed);
     let expected = [
-        ("a.txt", ChangeKind::Modified, Some((1, 2)), 2),
-        ("b c.txt", ChangeKind::Deleted, Some((0, 1)), 1),
-        ("binary", ChangeKind::Added, None, 0),
-        ("new\n\"é.txt", ChangeKind::Added, Some((1, 0)), 1),
-        ("un tracked", ChangeKind::Untracked, None, 0),
+        ("a.txt", FileChangeKind::Modified, Some((1, 2)), 2),
+        ("b c.txt", FileChangeKind::Deleted, Some((0, 1)), 1),
+        ("binary", FileChangeKind::Added, None, 0),
+        ("new\n\"é.txt", FileChangeKind::Added, Some((1, 0)), 1),
+        ("un tracked", FileChangeKind::Untracked, None, 0),
     ];
     assert_eq!(files(&changes), expected);
     assert!(!changes.truncated && !changes.filters_disabled);
@@ -133,8 +135,8 @@ fn a_repository_without_commits_tells_what_is_in_its_index() {
     fs::write(project.path().join("a"), "a\n").unwrap();
     run(project.path(), &["add", "a"]);
     let changes = changes(project.path());
-    assert_eq!(changes.outcome, ChangesOutcome::Unborn);
-    assert_eq!(files(&changes), [("a", ChangeKind::Added, Some((1, 0)), 1)]);
+    assert_eq!(changes.outcome, RepositoryChangesOutcome::Unborn);
+    assert_eq!(files(&changes), [("a", FileChangeKind::Added, Some((1, 0)), 1)]);
 }
 
 #[test]
@@ -143,11 +145,14 @@ fn a_revision_is_one_of_the_repositorys_and_never_an_option() {
     fs::write(project.path().join("a.txt"), "all new\n").unwrap();
     run(project.path(), &["commit", "--quiet", "--all", "--message=second"]);
     let since = |revision: &str| query_changes(project.path(), &ChangesQuery::new().since(revision));
-    assert_eq!(files(&since("HEAD~1").unwrap()), [("a.txt", ChangeKind::Modified, Some((1, 40)), 1)]);
-    assert_eq!(since("HEAD").unwrap().outcome, ChangesOutcome::Clean);
+    assert_eq!(files(&since("HEAD~1").unwrap()), [("a.txt", FileChangeKind::Modified, Some((1, 40)), 1)]);
+    assert_eq!(since("HEAD").unwrap().outcome, RepositoryChangesOutcome::Clean);
     let target = project.path().join("written");
     for bad in ["--output=written", "no-such-branch", "HEAD:a.txt", "HEAD~1..HEAD"] {
-        assert!(matches!(since(bad), Err(Error::InvalidRequest { field: RequestField::Since, .. })), "{bad}");
+        assert!(
+            matches!(since(bad), Err(Error::InvalidRequest { field: ContextRequestField::Since, .. })),
+            "{bad}"
+        );
     }
     assert!(!target.exists());
 }
@@ -193,7 +198,7 @@ fn nothing_that_the_repository_names_is_run_and_its_index_stays() {
     assert_eq!(fs::read(project.path().join(".git/index")).unwrap(), index);
     assert!(changes.filters_disabled);
     let changed = changes.files.iter().find(|file| file.path == "a.txt").unwrap();
-    assert_eq!(changed.line_counts, Some(LineCounts { added: 1, removed: 40 }));
+    assert_eq!(changed.line_counts, Some(ChangedLineCounts { added: 1, removed: 40 }));
     assert!(changed.hunks.concat().ends_with("-line 40\n+changed\n"));
 }
 
@@ -224,9 +229,8 @@ fn a_filter_whose_name_is_not_utf_8_is_not_run() {
     assert!(!away.path().join("ran").exists(), "a program of the repository was run");
     assert!(changes.filters_disabled);
     assert!(
-        changes.files.iter().any(
-            |file| file.path == "a.txt" && file.line_counts == Some(LineCounts { added: 1, removed: 40 })
-        )
+        changes.files.iter().any(|file| file.path == "a.txt"
+            && file.line_counts == Some(ChangedLineCounts { added: 1, removed: 40 }))
     );
 }
 
@@ -243,7 +247,7 @@ fn more_filters_than_are_read_are_a_reason_to_compare_nothing() {
     let changes = changes(project.path());
     assert!(!away.path().join("ran").exists(), "a program of the repository was run");
     assert!(
-        matches!(changes.outcome, ChangesOutcome::Failed { .. }) && changes.files.is_empty(),
+        matches!(changes.outcome, RepositoryChangesOutcome::Failed { .. }) && changes.files.is_empty(),
         "{changes:?}"
     );
 }
@@ -269,7 +273,7 @@ fn the_configuration_of_a_submodule_runs_nothing_either() {
     run(project.path(), &["config", "diff.ignoreSubmodules", "none"]);
     let changes = changes(project.path());
     assert!(!away.path().join("ran").exists(), "a program of the submodule was run");
-    assert_eq!(files(&changes), [(".gitmodules", ChangeKind::Untracked, None, 0)]);
+    assert_eq!(files(&changes), [(".gitmodules", FileChangeKind::Untracked, None, 0)]);
 }
 
 #[test]
@@ -278,7 +282,7 @@ fn a_work_tree_that_the_configuration_names_is_not_looked_at() {
     fs::write(away.path().join("a.txt"), "secret\n").unwrap();
     fs::write(away.path().join("other"), "secret\n").unwrap();
     run(project.path(), &["config", "core.worktree", away.path().to_str().unwrap()]);
-    assert_eq!(changes(project.path()).outcome, ChangesOutcome::Clean);
+    assert_eq!(changes(project.path()).outcome, RepositoryChangesOutcome::Clean);
 }
 
 #[test]
@@ -331,7 +335,7 @@ fn large_changes_do_not_hide_small_ones() {
 fn head_of_a_repository_without_commits_is_no_error() {
     let project = empty();
     let query = ChangesQuery::new().since("HEAD");
-    assert_eq!(query_changes(project.path(), &query).unwrap().outcome, ChangesOutcome::Unborn);
+    assert_eq!(query_changes(project.path(), &query).unwrap().outcome, RepositoryChangesOutcome::Unborn);
 }
 
 #[test]

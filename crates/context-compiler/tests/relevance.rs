@@ -10,8 +10,8 @@
 mod support;
 
 use context_compiler::cache::ContentCache;
-use context_compiler::changes::{ChangeKind, ChangedFile, Changes, ChangesOutcome};
-use context_compiler::{CompiledContext, Compiler, ContextRequest, DetailLevel, SectionEntry};
+use context_compiler::changes::{ChangedFile, Changes, FileChangeKind, RepositoryChangesOutcome};
+use context_compiler::{CompiledContext, Compiler, ContextRequest, ManifestSectionEntry, SectionDetailLevel};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 use support::MemoryTree;
@@ -55,14 +55,14 @@ fn project() -> MemoryTree {
 }
 
 fn changed(path: &str, hunk: &str) -> Changes {
-    let mut file = ChangedFile::new(path, ChangeKind::Modified);
+    let mut file = ChangedFile::new(path, FileChangeKind::Modified);
     file.hunks = vec![hunk.to_owned()];
-    let mut changes = Changes::new("HEAD", ChangesOutcome::Changed);
+    let mut changes = Changes::new("HEAD", RepositoryChangesOutcome::Changed);
     changes.files = vec![file];
     changes
 }
 
-fn section<'a>(compiled: &'a CompiledContext, path: &str) -> Option<&'a SectionEntry> {
+fn section<'a>(compiled: &'a CompiledContext, path: &str) -> Option<&'a ManifestSectionEntry> {
     compiled.manifest.sections.iter().find(|section| section.path == path)
 }
 
@@ -70,8 +70,8 @@ fn section<'a>(compiled: &'a CompiledContext, path: &str) -> Option<&'a SectionE
 fn details(compiled: &CompiledContext, tree: &MemoryTree) -> Vec<u8> {
     let listed: Vec<&str> = compiled.tail.lines().collect();
     let detail = |path: &String| match section(compiled, path).map(|section| section.level) {
-        Some(DetailLevel::Full) => 4,
-        Some(DetailLevel::Trimmed) => 3,
+        Some(SectionDetailLevel::Full) => 4,
+        Some(SectionDetailLevel::Trimmed) => 3,
         Some(_) => 2,
         None => u8::from(listed.iter().any(|line| line.split(" (").next() == Some(path))),
     };
@@ -89,7 +89,7 @@ fn what_changed_is_whole_first_then_what_it_uses_and_those_who_use_it() {
     for budget in [3_000, 4_000, 8_000] {
         let compiled = compile(&tree, &request(budget));
         let grain = section(&compiled, "src/grain.rs").unwrap();
-        assert_eq!((grain.level, grain.why.as_str()), (DetailLevel::Full, "changed"), "{budget}");
+        assert_eq!((grain.level, grain.why.as_str()), (SectionDetailLevel::Full, "changed"), "{budget}");
         let stone = section(&compiled, "src/stone.rs").unwrap();
         assert_eq!(stone.why, "defines what the changes or failures use", "{budget}");
     }
@@ -103,7 +103,7 @@ fn a_file_that_a_failure_names_is_whole() {
     let request = ContextRequest::new("dev").budget_tokens(4_000).test_failures(failure);
     let compiled = compile(&project(), &request);
     let named = section(&compiled, "src/part17.rs").unwrap();
-    assert_eq!((named.level, named.why.as_str()), (DetailLevel::Full, "the failures name it"));
+    assert_eq!((named.level, named.why.as_str()), (SectionDetailLevel::Full, "the failures name it"));
 }
 
 #[test]

@@ -6,8 +6,12 @@
     reason = "a test makes the project that is walked, and asks git"
 )]
 
-use context_compiler::code::{MatchedFiles, SelectError, SelectOptions, SkipReason, select};
-use context_compiler::source::{FileContent, FileState, FolderTree, ReadError, SourceTree, TreeEntry};
+use context_compiler::code::{
+    MatchedFiles, SourceSelectError, SourceSelectOptions, SourceSkipReason, select,
+};
+use context_compiler::source::{
+    FolderTree, SourceFileContent, SourceFileState, SourceReadError, SourceTree, SourceTreeEntry,
+};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,7 +38,7 @@ fn owned(patterns: &[&str]) -> Vec<String> {
 
 fn selected(root: &Path, include: &[&str], exclude: &[&str]) -> MatchedFiles {
     let tree = FolderTree::open(root).unwrap();
-    select(&tree, &owned(include), &owned(exclude), &SelectOptions::default()).unwrap()
+    select(&tree, &owned(include), &owned(exclude), &SourceSelectOptions::default()).unwrap()
 }
 
 fn git(root: &Path, arguments: &[&str]) -> Command {
@@ -76,21 +80,21 @@ fn globs_match_whole_paths_and_a_plain_path_is_a_file_or_a_folder() {
 fn only_the_plain_start_of_a_glob_is_walked() {
     struct OnlyBeneathSrc(FolderTree);
     impl SourceTree for OnlyBeneathSrc {
-        fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
+        fn read(&self, path: &str, max_bytes: u64) -> Result<SourceFileContent, SourceReadError> {
             self.0.read(path, max_bytes)
         }
-        fn list(&self, path: &str) -> Result<Vec<TreeEntry>, ReadError> {
+        fn list(&self, path: &str) -> Result<Vec<SourceTreeEntry>, SourceReadError> {
             assert!(path.starts_with("src/deep"), "{path}");
             self.0.list(path)
         }
-        fn state(&self, path: &str) -> Result<FileState, ReadError> {
+        fn state(&self, path: &str) -> Result<SourceFileState, SourceReadError> {
             self.0.state(path)
         }
     }
     let root =
         project(&[(".gitignore", "*.log"), ("a.rs", ""), ("src/deep/c.rs", ""), ("src/deep/c.log", "")]);
     let tree = OnlyBeneathSrc(FolderTree::open(root.path()).unwrap());
-    let selection = select(&tree, &owned(&["src/deep/**"]), &[], &SelectOptions::default()).unwrap();
+    let selection = select(&tree, &owned(&["src/deep/**"]), &[], &SourceSelectOptions::default()).unwrap();
     assert_eq!(selection.files, ["src/deep/c.rs"]);
 }
 
@@ -100,8 +104,11 @@ fn a_pattern_that_leaves_the_root_or_is_no_glob_is_an_error_that_names_it() {
     let tree = FolderTree::open(root.path()).unwrap();
     for pattern in ["/etc/passwd", "../x", "a/../../b", "C:/x", "a[", "", "a\0", "a//b"] {
         for (include, exclude) in [(owned(&[pattern]), vec![]), (vec![], owned(&[pattern]))] {
-            let error = select(&tree, &include, &exclude, &SelectOptions::default()).unwrap_err();
-            assert!(matches!(error, SelectError::InvalidGlob { glob, .. } if glob == pattern), "{pattern}");
+            let error = select(&tree, &include, &exclude, &SourceSelectOptions::default()).unwrap_err();
+            assert!(
+                matches!(error, SourceSelectError::InvalidGlob { glob, .. } if glob == pattern),
+                "{pattern}"
+            );
         }
     }
 }
@@ -134,8 +141,8 @@ fn secrets_links_and_version_control_are_left_out_unless_named_exactly() {
             .map(|skipped| skipped.path.as_str())
             .collect()
     };
-    assert_eq!(skipped(SkipReason::SensitiveName), secrets.into());
-    assert_eq!(skipped(SkipReason::Link), ["link.rs"].into());
+    assert_eq!(skipped(SourceSkipReason::SensitiveName), secrets.into());
+    assert_eq!(skipped(SourceSkipReason::Link), ["link.rs"].into());
     assert_eq!(selected(root.path(), &[".env", "link.rs", "*.pem"], &[]).files, [".env", "link.rs"]);
 }
 
@@ -170,7 +177,7 @@ fn the_ignore_files_of_the_project_count_before_those_of_git() {
         selected(root.path(), &["sub", "a.gen"], &[]).files,
         ["a.gen", "sub/.gitignore", "sub/here.log"]
     );
-    let all = SelectOptions::default().ignore_files(false);
+    let all = SourceSelectOptions::default().ignore_files(false);
     let all = select(&FolderTree::open(root.path()).unwrap(), &[], &[], &all).unwrap();
     assert_eq!((all.files.len(), all.ignored), (11, 0));
 }
@@ -179,8 +186,8 @@ fn the_ignore_files_of_the_project_count_before_those_of_git() {
 fn more_files_than_the_limit_are_an_error_and_not_a_part_of_them() {
     let root = project(&[("a", ""), ("b", ""), ("c/d", "")]);
     let tree = FolderTree::open(root.path()).unwrap();
-    let limit = |max_files| select(&tree, &[], &[], &SelectOptions::default().max_files(max_files));
-    assert_eq!(limit(2), Err(SelectError::TooManyFiles { limit: 2 }));
+    let limit = |max_files| select(&tree, &[], &[], &SourceSelectOptions::default().max_files(max_files));
+    assert_eq!(limit(2), Err(SourceSelectError::TooManyFiles { limit: 2 }));
     assert_eq!(limit(3).unwrap().files, ["a", "b", "c/d"]);
 }
 
@@ -240,16 +247,16 @@ fn paths() -> impl Strategy<Value = BTreeSet<String>> {
 struct BackwardsTree(FolderTree);
 
 impl SourceTree for BackwardsTree {
-    fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
+    fn read(&self, path: &str, max_bytes: u64) -> Result<SourceFileContent, SourceReadError> {
         self.0.read(path, max_bytes)
     }
-    fn list(&self, path: &str) -> Result<Vec<TreeEntry>, ReadError> {
+    fn list(&self, path: &str) -> Result<Vec<SourceTreeEntry>, SourceReadError> {
         self.0.list(path).map(|mut entries| {
             entries.reverse();
             entries
         })
     }
-    fn state(&self, path: &str) -> Result<FileState, ReadError> {
+    fn state(&self, path: &str) -> Result<SourceFileState, SourceReadError> {
         self.0.state(path)
     }
 }
@@ -278,10 +285,10 @@ proptest! {
         let git: BTreeSet<String> = git.into_iter().collect();
 
         let tree = FolderTree::open(root.path()).unwrap();
-        let ours = select(&tree, &[], &[], &SelectOptions::default()).unwrap();
+        let ours = select(&tree, &[], &[], &SourceSelectOptions::default()).unwrap();
         prop_assert_eq!(ours.files.iter().cloned().collect::<BTreeSet<_>>(), git);
         // Nor does the order of a listing, or the number of threads, change anything.
-        let one = SelectOptions::default().threads(1);
+        let one = SourceSelectOptions::default().threads(1);
         prop_assert_eq!(&select(&BackwardsTree(tree), &[], &[], &one).unwrap(), &ours);
     }
 }

@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-use context_compiler::code::{SelectOptions, select};
+use context_compiler::code::{SourceSelectOptions, select};
 use context_compiler::source::FolderTree;
 use core_tools::filesystem::{
     DirectoryTree, FindFiles, SearchFiles, SearchMode, directory_tree, find_files, search_files,
@@ -157,7 +157,7 @@ fn compare(root: &Path) -> Result<(), TestCaseError> {
     prop_assert_eq!(directory_tree(&workspace, &tree, &cancel).unwrap().files, number + dot_git);
 
     let tree = FolderTree::open(root).unwrap();
-    let selected = select(&tree, &[], &[], &SelectOptions::default()).unwrap();
+    let selected = select(&tree, &[], &[], &SourceSelectOptions::default()).unwrap();
     prop_assert_eq!(selected.files.into_iter().collect::<BTreeSet<_>>(), utf8);
     Ok(())
 }

@@ -4,7 +4,7 @@
 use crate::console_output::DEFAULT_NAME;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use core_tools::mcp::PRESETS;
-use server_setup::config::Flags;
+use server_setup::config::SettingFlags;
 use server_setup::manual::{ManualArguments, Shell};
 use server_setup::{Program, help};
 use std::path::PathBuf;
@@ -125,7 +125,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// Returns the configuration that the options set.
-    pub(crate) fn flags(&self) -> Flags {
+    pub(crate) fn flags(&self) -> SettingFlags {
         let http_flags = [
             ("http.tokens", "--tokens", &self.tokens),
             ("http.listen", "--listen", &self.listen),
@@ -138,7 +138,7 @@ impl Options {
             ("http.anonymous_role", "--anonymous-role", &self.anonymous_role),
             ("http.metrics_listen", "--metrics-listen", &self.metrics_listen),
         ];
-        Flags {
+        SettingFlags {
             config: self.config.clone(),
             roots: self.roots.clone(),
             toolsets: self.toolsets.clone(),

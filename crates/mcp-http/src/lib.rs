@@ -41,7 +41,7 @@ mod workspaces;
 use cli::{Cli, Command};
 use console_output::{print, say};
 use error::Error;
-use server_setup::config::Flags;
+use server_setup::config::SettingFlags;
 use server_setup::error_chain::chain;
 use server_setup::settings::Settings;
 pub use server_setup::{Program, Resources};
@@ -124,7 +124,7 @@ const CREDENTIALS: [&str; 4] = [
 ];
 
 /// Reads the environment and the configuration. The programs of callers do not get the server's own credentials.
-fn read_settings(program: Program, flags: &Flags) -> Result<Settings, server_setup::Error> {
+fn read_settings(program: Program, flags: &SettingFlags) -> Result<Settings, server_setup::Error> {
     let mut settings = read_settings::read(program, flags, None)?;
     let database =
         settings.config.http.audit_database.as_deref().and_then(|location| location.strip_prefix('$'));

@@ -20,7 +20,7 @@ const COOKIE_NAME: &str = "coretools_ui";
 /// ends with the process. The token is verified again at each request, so that one that was revoked or has expired opens
 /// nothing.
 #[derive(Debug, Default)]
-pub(crate) struct LoginStore(Mutex<HashMap<[u8; 32], Login>>);
+pub(crate) struct BrowserLoginStore(Mutex<HashMap<[u8; 32], Login>>);
 
 /// A browser that is signed in.
 #[derive(Clone)]
@@ -45,7 +45,7 @@ impl Login {
     }
 }
 
-impl LoginStore {
+impl BrowserLoginStore {
     fn table(&self) -> MutexGuard<'_, HashMap<[u8; 32], Login>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_cookie_signs_in_until_it_is_removed_and_two_of_them_never() {
-        let logins = LoginStore::default();
+        let logins = BrowserLoginStore::default();
         let cookie = logins.sign_in("bearer", true).unwrap();
         assert!(cookie.ends_with("; HttpOnly; SameSite=Strict; Secure") && !cookie.contains("bearer"));
         let pair = cookie.split(';').next().unwrap();
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn one_login_too_many_signs_out_the_first() {
-        let logins = LoginStore::default();
+        let logins = BrowserLoginStore::default();
         let first = logins.sign_in("first", false).unwrap();
         let last = (0..MAX_LOGINS).map(|_| logins.sign_in("x", false).unwrap()).last().unwrap();
         let found = |cookie: &str| logins.find(&headers(cookie.split(';').next().unwrap())).is_some();

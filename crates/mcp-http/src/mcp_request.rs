@@ -3,7 +3,7 @@
 use crate::auth::principal::Principal;
 use crate::limits::account::{CallerAccount, CallerPermits};
 use crate::net::address::ConnectionPeer;
-use crate::sessions::SessionGuard;
+use crate::sessions::ClientSessionGuard;
 use crate::telemetry::RequestSpan;
 use crate::telemetry::attributes::TraceParent;
 use axum::extract::Request;
@@ -23,9 +23,9 @@ pub(crate) struct McpRequest {
     /// The parts of the message that the layers need, once it was read.
     pub(crate) message: Arc<RpcRequest>,
     /// The session, if the request is in one.
-    pub(crate) session: Option<Arc<SessionGuard>>,
+    pub(crate) session: Option<Arc<ClientSessionGuard>>,
     /// The tools and the caller, once they are resolved.
-    pub(crate) target: Option<CallTarget>,
+    pub(crate) target: Option<McpCallTarget>,
     /// The span, if spans are sent to a collector.
     pub(crate) span: Option<RequestSpan>,
     /// The permits of a call, once it has them.
@@ -47,7 +47,7 @@ pub(crate) struct RpcRequest {
 
 /// The tools that a request may reach, and the caller as the policy knows it.
 #[derive(Clone, Debug)]
-pub(crate) struct CallTarget {
+pub(crate) struct McpCallTarget {
     pub(crate) host: Host,
     pub(crate) caller: Caller,
 }

@@ -13,20 +13,20 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub(crate) struct ClientSessions {
     pub(crate) manager: Arc<LocalSessionManager>,
-    table: Mutex<SessionTable>,
+    table: Mutex<ClientSessionTable>,
     max: usize,
     idle_timeout: Duration,
 }
 
 #[derive(Debug, Default)]
-struct SessionTable {
-    sessions: HashMap<Arc<str>, SessionEntry>,
+struct ClientSessionTable {
+    sessions: HashMap<Arc<str>, ClientSessionEntry>,
     /// Slots of sessions that are about to begin.
     reserved: usize,
 }
 
 #[derive(Debug)]
-struct SessionEntry {
+struct ClientSessionEntry {
     principal: Arc<str>,
     last_used: Instant,
     /// Requests and streams that are open.
@@ -46,7 +46,7 @@ struct SessionEntry {
 /// A session as the page shows it. The id is left out: together with the token of its caller it would be enough to use
 /// the session.
 #[derive(Debug)]
-pub(crate) struct SessionSummary {
+pub(crate) struct ClientSessionSummary {
     pub(crate) principal: Arc<str>,
     /// Requests and streams that are open.
     pub(crate) open: usize,
@@ -56,7 +56,7 @@ pub(crate) struct SessionSummary {
 
 /// A request or stream of a session; dropping it closes the request.
 #[derive(Debug)]
-pub(crate) struct SessionGuard {
+pub(crate) struct ClientSessionGuard {
     sessions: Arc<ClientSessions>,
     pub(crate) id: Arc<str>,
     /// Cancelled when the session ends, or its caller is revoked.
@@ -72,7 +72,7 @@ pub(crate) struct ReconnectGuard {
 
 /// A slot for a session that is about to begin; dropping it frees the slot.
 #[derive(Debug)]
-pub(crate) struct SessionSlot(Arc<ClientSessions>);
+pub(crate) struct ClientSessionSlot(Arc<ClientSessions>);
 
 /// The time for which a call goes on whose client is gone and may come back with `Last-Event-ID`.
 const RECONNECT_WINDOW: Duration = Duration::from_secs(3);
@@ -89,19 +89,19 @@ impl ClientSessions {
         Arc::new(Self { manager: Arc::new(manager), table: Mutex::default(), max, idle_timeout })
     }
 
-    fn table(&self) -> MutexGuard<'_, SessionTable> {
+    fn table(&self) -> MutexGuard<'_, ClientSessionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the sessions, those used last first.
-    pub(crate) fn list(&self) -> Vec<SessionSummary> {
+    pub(crate) fn list(&self) -> Vec<ClientSessionSummary> {
         let table = self.table();
-        let summary = |session: &SessionEntry| SessionSummary {
+        let summary = |session: &ClientSessionEntry| ClientSessionSummary {
             principal: Arc::clone(&session.principal),
             open: session.open,
             idle: session.last_used.elapsed(),
         };
-        let mut summaries: Vec<SessionSummary> = table.sessions.values().map(summary).collect();
+        let mut summaries: Vec<ClientSessionSummary> = table.sessions.values().map(summary).collect();
         summaries.sort_by_key(|session| session.idle);
         summaries
     }
@@ -113,7 +113,7 @@ impl ClientSessions {
 
     /// Begins a request of `principal` in the session `id`. Returns `None` where there is no such session and where it is
     /// another's: a caller learns nothing of the sessions of others.
-    pub(crate) fn enter(self: &Arc<Self>, id: &str, principal: &str) -> Option<SessionGuard> {
+    pub(crate) fn enter(self: &Arc<Self>, id: &str, principal: &str) -> Option<ClientSessionGuard> {
         let mut table = self.table();
         let (id, session) = table.sessions.get_key_value(id)?;
         if &*session.principal != principal {
@@ -124,12 +124,12 @@ impl ClientSessions {
         session.open += 1;
         session.last_used = Instant::now();
         drop(table);
-        Some(SessionGuard { sessions: Arc::clone(self), id, ended })
+        Some(ClientSessionGuard { sessions: Arc::clone(self), id, ended })
     }
 
     /// Reserves a slot for a session of `principal`. A caller that has a quarter of all sessions loses the one that it has
     /// not used for the longest time. Returns `None` where no slot is free.
-    pub(crate) async fn reserve(self: &Arc<Self>, principal: &str) -> Option<SessionSlot> {
+    pub(crate) async fn reserve(self: &Arc<Self>, principal: &str) -> Option<ClientSessionSlot> {
         // The lock of the table is given back before rmcp is asked to close a session, which has to be awaited.
         let ended = {
             let mut table = self.table();
@@ -151,7 +151,7 @@ impl ClientSessions {
             table.reserved += 1;
             ended
         };
-        let slot = SessionSlot(Arc::clone(self));
+        let slot = ClientSessionSlot(Arc::clone(self));
         if let Some((id, session)) = ended {
             self.close(&id, &session).await;
         }
@@ -161,12 +161,12 @@ impl ClientSessions {
     /// Adds the session `id`, which has begun in the slot that was reserved for it. It ends when `revoked` is cancelled.
     pub(crate) fn start(
         &self,
-        _slot: &SessionSlot,
+        _slot: &ClientSessionSlot,
         id: &str,
         principal: &Arc<str>,
         revoked: &CancellationToken,
     ) {
-        let session = SessionEntry {
+        let session = ClientSessionEntry {
             principal: Arc::clone(principal),
             last_used: Instant::now(),
             open: 0,
@@ -187,7 +187,7 @@ impl ClientSessions {
         }
     }
 
-    async fn close(&self, id: &str, session: &SessionEntry) {
+    async fn close(&self, id: &str, session: &ClientSessionEntry) {
         session.ended.cancel();
         if let Err(error) = self.manager.close_session(&id.into()).await {
             tracing::debug!(%error, "rmcp had ended the session already");
@@ -217,7 +217,7 @@ impl ClientSessions {
     }
 }
 
-impl SessionGuard {
+impl ClientSessionGuard {
     /// Cancels a call whose client has gone away, unless the client comes back for the answer within
     /// [`RECONNECT_WINDOW`]. The call then ends with the stream with which the client came back.
     pub(crate) fn abandon(&self, call: CancellationToken) {
@@ -287,7 +287,7 @@ impl Drop for ReconnectGuard {
     }
 }
 
-impl Drop for SessionGuard {
+impl Drop for ClientSessionGuard {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.table().sessions.get_mut(&self.id) {
             session.open = session.open.saturating_sub(1);
@@ -296,7 +296,7 @@ impl Drop for SessionGuard {
     }
 }
 
-impl Drop for SessionSlot {
+impl Drop for ClientSessionSlot {
     fn drop(&mut self) {
         self.0.table().reserved -= 1;
     }

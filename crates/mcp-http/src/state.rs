@@ -5,7 +5,7 @@ use crate::audit_store::AuditStore;
 use crate::auth::authenticator::Authenticator;
 use crate::auth::principal::Principal;
 use crate::limits::admission::AdmissionControl;
-use crate::login_store::LoginStore;
+use crate::login_store::BrowserLoginStore;
 use crate::metrics::Metrics;
 use crate::oauth::ProtectedResource;
 use crate::recent_calls::RecentCalls;
@@ -54,7 +54,7 @@ pub(crate) struct AppState {
     pub(crate) unauthenticated_peers: UnauthenticatedPeers,
     pub(crate) recent_calls: Arc<RecentCalls>,
     /// The browsers that are signed in at the page.
-    pub(crate) logins: LoginStore,
+    pub(crate) logins: BrowserLoginStore,
     /// The folder of flame graphs.
     pub(crate) traces_folder: PathBuf,
 }

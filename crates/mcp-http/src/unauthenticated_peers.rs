@@ -11,11 +11,11 @@ const RECORDS_PER_SECOND: u32 = 10;
 /// Keeps peers that are not authenticated from filling the audit: for each reason ten records a second, and the number of
 /// those that were left out.
 #[derive(Debug, Default)]
-pub(crate) struct UnauthenticatedPeers(Mutex<HashMap<RefusalReason, RecordWindow>>);
+pub(crate) struct UnauthenticatedPeers(Mutex<HashMap<RefusalReason, RefusalRecordWindow>>);
 
 /// The records of one reason in this second.
 #[derive(Debug)]
-struct RecordWindow {
+struct RefusalRecordWindow {
     second_began: Instant,
     records: u32,
     left_out: u64,
@@ -26,7 +26,7 @@ impl UnauthenticatedPeers {
     /// out before it.
     pub(crate) fn admit_record(&self, reason: RefusalReason) -> Option<u64> {
         let mut reasons = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let recorded = reasons.entry(reason).or_insert_with(|| RecordWindow {
+        let recorded = reasons.entry(reason).or_insert_with(|| RefusalRecordWindow {
             second_began: Instant::now(),
             records: 0,
             left_out: 0,

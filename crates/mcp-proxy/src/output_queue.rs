@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// A queue of lines for one descriptor. A clone is the same queue.
 #[derive(Clone, Debug)]
-pub(super) struct OutputQueue(Arc<SharedQueue>);
+pub(super) struct OutputQueue(Arc<SharedOutputQueue>);
 
 /// The error for a line that was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) enum EnqueueError {
 }
 
 #[derive(Debug)]
-struct SharedQueue {
+struct SharedOutputQueue {
     descriptor: OwnedFd,
     limit: usize,
     state: Mutex<QueueState>,
@@ -55,7 +55,7 @@ const PIPE_BUF: usize = 4096;
 impl OutputQueue {
     /// Creates a queue that writes to `descriptor` and holds at most `limit` bytes and one line more.
     pub(super) fn new(descriptor: OwnedFd, limit: usize, name: &str) -> std::io::Result<Self> {
-        let inner = SharedQueue { descriptor, limit, state: Mutex::default(), changed: Condvar::new() };
+        let inner = SharedOutputQueue { descriptor, limit, state: Mutex::default(), changed: Condvar::new() };
         let queue = Self(Arc::new(inner));
         let thread = queue.clone();
         std::thread::Builder::new().name(name.to_owned()).spawn(move || thread.0.write_queue())?;
@@ -145,7 +145,7 @@ impl OutputQueue {
     }
 }
 
-impl SharedQueue {
+impl SharedOutputQueue {
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -132,7 +132,7 @@ pub(super) async fn supervise(
 
 /// The reason why the server could not be started, or cannot be talked to.
 #[derive(Debug, thiserror::Error)]
-enum StartError {
+enum UpstreamStartError {
     #[error(transparent)]
     Runner(#[from] Error),
     /// There is no pipe or thread to be had for its input and output.
@@ -147,7 +147,7 @@ async fn start(
     child: &UpstreamCommand,
     runner: &Runner,
     stderr: &OutputQueue,
-) -> Result<(Running, u64), StartError> {
+) -> Result<(Running, u64), UpstreamStartError> {
     let pipes = || -> io::Result<_> { Ok((io::pipe()?, io::pipe()?)) };
     let ((child_stdin, to_child), (from_child, child_stdout)) = pipes()?;
     for pipe in [to_child.as_fd(), from_child.as_fd()] {

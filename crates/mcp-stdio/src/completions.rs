@@ -5,7 +5,7 @@ use crate::output::{name, print_error};
 use clap::Command;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use core_tools::mcp::PRESETS;
-use server_setup::config::Flags;
+use server_setup::config::SettingFlags;
 use server_setup::error_chain::chain;
 use server_setup::manual::{self, Shell};
 use server_setup::setup::{self, LocalServer};
@@ -13,7 +13,7 @@ use server_setup::{Program, read_settings};
 
 /// Returns the script for `shell`. It has the tools and roles of the configuration that holds here; where that cannot be
 /// used, it has none of them, and standard error says why.
-pub(crate) fn script(program: Program, shell: Shell, flags: &Flags) -> String {
+pub(crate) fn script(program: Program, shell: Shell, flags: &SettingFlags) -> String {
     let command = cli::command(program);
     let mut command = match read_settings::read(program, flags, None).and_then(setup::server) {
         Ok(server) => with_words(command, &server),

@@ -5,8 +5,9 @@ use crate::error::Error;
 use crate::output::{DEFAULT_NAME, name, print, print_error};
 use core_tools::mcp::CallContext;
 use core_tools::sessions::{
-    ErrorCode, HostKind, LogAnswer, LogRequest, MessageDelivery, OptionsLoader, PauseChange, SessionEnded,
-    SessionInfo, SessionList, Supervisor, SupervisorClient, SupervisorRequest, SupervisorStatus,
+    ErrorCode, SessionEnded, SessionInfo, SessionList, SessionLogLines, SessionLogRequest,
+    SessionMessageDelivery, Supervisor, SupervisorClient, SupervisorHostKind, SupervisorOptionsLoader,
+    SupervisorPauseChange, SupervisorRequest, SupervisorStatus,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -59,9 +60,9 @@ async fn daemon(
 ) -> Result<ExitCode, Error> {
     open_file_limit::raise();
     let state = sessions::state_folder(settings)?;
-    let options = |settings: &Settings| sessions::options(settings, HostKind::Daemon);
+    let options = |settings: &Settings| sessions::options(settings, SupervisorHostKind::Daemon);
     let mut supervised = options(settings)?;
-    supervised.loader = Some(OptionsLoader::new(move || Ok(options(&reread()?)?)));
+    supervised.loader = Some(SupervisorOptionsLoader::new(move || Ok(options(&reread()?)?)));
     let failed = || Error::system("cannot wait for signals");
     let mut terminate = signal(SignalKind::terminate()).map_err(failed())?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(failed())?;
@@ -127,10 +128,10 @@ async fn ask(settings: Settings, command: SessionSubcommand) -> Result<CommandRe
             ask_one::<SupervisorStatus>(&client, SupervisorRequest::Status {}, json, status_text).await
         }
         SessionSubcommand::Pause { json } => {
-            ask_one::<PauseChange>(&client, SupervisorRequest::Pause {}, json, pause_text).await
+            ask_one::<SupervisorPauseChange>(&client, SupervisorRequest::Pause {}, json, pause_text).await
         }
         SessionSubcommand::Resume { json } => {
-            ask_one::<PauseChange>(&client, SupervisorRequest::Resume {}, json, pause_text).await
+            ask_one::<SupervisorPauseChange>(&client, SupervisorRequest::Resume {}, json, pause_text).await
         }
         SessionSubcommand::List { all, json } => {
             ask_one::<SessionList>(&client, SupervisorRequest::List { all }, json, |list| {
@@ -140,7 +141,7 @@ async fn ask(settings: Settings, command: SessionSubcommand) -> Result<CommandRe
         }
         SessionSubcommand::Send { session, text, json } => {
             let request = SupervisorRequest::Send { session_id: session, text };
-            ask_one::<MessageDelivery>(&client, request, json, |sent| {
+            ask_one::<SessionMessageDelivery>(&client, request, json, |sent| {
                 format!("{}: {}, process {}", sent.session_id, sent.delivered.as_str(), sent.pid)
             })
             .await
@@ -158,7 +159,7 @@ async fn ask(settings: Settings, command: SessionSubcommand) -> Result<CommandRe
             let level = level.map(|level| serde_json::from_value(json!(level))).transpose();
             let level = level
                 .map_err(|_| Error::Argument("--level must be debug, info, warn or error".to_owned()))?;
-            let mut request = LogRequest::new(lines as usize);
+            let mut request = SessionLogRequest::new(lines as usize);
             (request.since, request.level, request.session) = (since, level, session);
             logs(&client, request, follow, json).await
         }
@@ -240,7 +241,7 @@ async fn start(
 /// Prints the log, and keeps printing new lines if `follow`.
 async fn logs(
     client: &SupervisorClient,
-    mut request: LogRequest,
+    mut request: SessionLogRequest,
     follow: bool,
     as_json: bool,
 ) -> Result<CommandResult, Error> {
@@ -258,7 +259,7 @@ async fn logs(
                 _ => return Err(error.into()),
             },
         };
-        let page: LogAnswer = serde_json::from_value(answer.clone())?;
+        let page: SessionLogLines = serde_json::from_value(answer.clone())?;
         if !follow {
             let text = if as_json { pretty(&answer)? } else { page.lines.join("\n") };
             return Ok(CommandResult::Done(text));
@@ -274,7 +275,7 @@ async fn logs(
     }
 }
 
-fn pause_text(change: &PauseChange) -> String {
+fn pause_text(change: &SupervisorPauseChange) -> String {
     change.message.clone()
 }
 

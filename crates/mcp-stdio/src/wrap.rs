@@ -11,7 +11,7 @@ use mcp_proxy::{
     CallEnd, ObservedCall, PinMode, PolicyHandle, Proxy, ProxyDecision, ProxyLimits, ProxyObserver,
     RemoteServer, ToolFilter, Upstream, UpstreamCommand,
 };
-use process_runner::guardian::Guardian;
+use process_runner::guardian::GuardianProgram;
 use process_runner::{CancellationToken, Runner};
 use role_policy::{EffectResolver, Policy, ResolveError};
 use server_setup::settings::Settings;
@@ -287,7 +287,7 @@ impl ProxyObserver for AuditObserver {
 
 /// Returns the server that is started as a child, in this folder and with our environment.
 fn child(command: Vec<OsString>, folder: PathBuf) -> Result<Upstream, Error> {
-    let guardian = Guardian::current_exe()
+    let guardian = GuardianProgram::current_exe()
         .map_err(Error::system("cannot find out which file this program was started from"))?;
     let runner = Runner::builder().guardian(guardian).build();
     let mut command = command.into_iter();

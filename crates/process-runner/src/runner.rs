@@ -16,7 +16,7 @@ use crate::driver::{Driver, RunState, StopRequest};
 use crate::environment::InheritedEnv;
 use crate::error::{Error, SpawnError, SpawnErrorKind};
 use crate::events::EventQueue;
-use crate::guardian::{Guardian, GuardianLink};
+use crate::guardian::{GuardianLink, GuardianProgram};
 use crate::limits::Limits;
 use crate::outcome::{Containment, Output, StdinReport, Termination};
 use crate::reaper;
@@ -84,7 +84,7 @@ pub struct RunnerBuilder {
     secrets: Secrets,
     max_concurrent: Option<usize>,
     queue_timeout: Option<Duration>,
-    guardian: Option<Guardian>,
+    guardian: Option<GuardianProgram>,
     withheld_variables: Vec<OsString>,
 }
 
@@ -121,7 +121,7 @@ impl RunnerBuilder {
     /// Starts a small process that ends all runs if this one is killed. There is none by default; see
     /// [`guardian`](crate::guardian).
     #[must_use]
-    pub fn guardian(mut self, guardian: Guardian) -> Self {
+    pub fn guardian(mut self, guardian: GuardianProgram) -> Self {
         self.guardian = Some(guardian);
         self
     }

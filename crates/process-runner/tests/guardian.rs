@@ -51,7 +51,7 @@ mod linux {
     use std::process::{Child, Stdio};
     use std::time::{Duration, Instant};
 
-    use process_runner::guardian::Guardian;
+    use process_runner::guardian::GuardianProgram;
     use process_runner::{Command, Confinement, Limits, Runner, Stream};
     use rustix::process::{Pid, Signal, kill_process};
 
@@ -79,7 +79,7 @@ mod linux {
             let builder = Runner::builder().limits(Limits::unlimited());
             let runner = match role {
                 "unguarded" => builder.build(),
-                _ => builder.guardian(Guardian::current_exe().unwrap()).build(),
+                _ => builder.guardian(GuardianProgram::current_exe().unwrap()).build(),
             };
             let daemon = runner.run(Command::new("bash", "/").args(["-c", DAEMON])).await.unwrap();
             print!("daemon {}", daemon.stdout_text());

@@ -5,7 +5,7 @@ use crate::caller::Caller;
 use crate::decision::Refusal;
 use crate::effect_resolver::LexicalResolver;
 use crate::path_rule::PathRule;
-use crate::policy::{CommandRole, CompiledPolicy, DispatchRule, Policy, Role, ToolEntry};
+use crate::policy::{AgentCommandRole, CompiledPolicy, DispatchRule, Policy, Role, ToolEntry};
 use crate::policy_file::{DraftRole, DraftRule, LocatedText, PolicyDraft, PolicyExample, read};
 use crate::problem::{LoadError, PolicyProblem, Severity};
 use crate::quoted::quoted;
@@ -172,7 +172,10 @@ impl<'a> PolicyLoader<'a> {
             derived: draft
                 .derived
                 .iter()
-                .map(|(command, role)| CommandRole { glob: command.text.clone(), role: role.text.clone() })
+                .map(|(command, role)| AgentCommandRole {
+                    glob: command.text.clone(),
+                    role: role.text.clone(),
+                })
                 .collect(),
             known: facts.iter().map(OwnedToolFacts::from).collect(),
         };

@@ -31,7 +31,7 @@ pub(crate) struct CompiledPolicy {
     /// The role of a caller whose role is not declared.
     pub(crate) minimal: Role,
     pub(crate) missing: String,
-    pub(crate) derived: Vec<CommandRole>,
+    pub(crate) derived: Vec<AgentCommandRole>,
     pub(crate) dispatch: Vec<DispatchRule>,
     /// Every tool known when it was loaded, in the order given.
     pub(crate) known: Vec<OwnedToolFacts>,
@@ -48,7 +48,7 @@ pub(crate) struct Role {
     pub(crate) may_use: Vec<String>,
     pub(crate) documents: Vec<String>,
     pub(crate) limits: RoleLimits,
-    pub(crate) table: HashMap<String, KnownVerdict>,
+    pub(crate) table: HashMap<String, KnownToolVerdict>,
     /// The reason for hiding a tool that nothing allows.
     pub(crate) unlisted: Option<Arc<str>>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct ToolEntry {
 
 /// A tool that was known at load, as it was then.
 #[derive(Clone, Debug)]
-pub(crate) struct KnownVerdict {
+pub(crate) struct KnownToolVerdict {
     toolset: String,
     annotations: SelectorAnnotations,
     verdict: ToolVerdict,
@@ -93,7 +93,7 @@ pub(crate) enum ToolVerdict {
 
 /// The role that a command starts an agent in.
 #[derive(Clone, Debug)]
-pub(crate) struct CommandRole {
+pub(crate) struct AgentCommandRole {
     pub(crate) glob: String,
     pub(crate) role: String,
 }
@@ -465,7 +465,7 @@ impl Role {
         self.table = tools
             .iter()
             .map(|tool| {
-                let entry = KnownVerdict {
+                let entry = KnownToolVerdict {
                     toolset: tool.toolset.to_owned(),
                     annotations: SelectorAnnotations::of(tool),
                     verdict: self.judge(tool),

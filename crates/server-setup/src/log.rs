@@ -32,7 +32,7 @@ pub type ExtraLayer = Box<dyn Layer<Registry> + Send + Sync>;
 ///
 /// Where `level` is no level, and where there is a log already.
 pub fn start(level: &str, redactor: Redactor, extra: Option<ExtraLayer>) -> Result<Log, Error> {
-    let level: LevelFilter = level.parse().map_err(|_| Error::LogLevel { level: level.to_owned() })?;
+    let level: LevelFilter = level.parse().map_err(|_| Error::SessionLogLevel { level: level.to_owned() })?;
     let log = Log(Arc::default());
     if level == LevelFilter::OFF {
         return Ok(log);
@@ -40,7 +40,7 @@ pub fn start(level: &str, redactor: Redactor, extra: Option<ExtraLayer>) -> Resu
     // rmcp warns of every request that is answered with an error, which is its client's affair.
     let protocol_level = if level >= LevelFilter::INFO { level } else { level.min(LevelFilter::ERROR) };
     let targets = Targets::new().with_default(level).with_target("rmcp", protocol_level);
-    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(RecordWriters {
+    let layer = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(LogRecordWriters {
         queue: Arc::clone(&log.0),
         redactor,
         writer: AtomicBool::new(false),
@@ -52,7 +52,7 @@ pub fn start(level: &str, redactor: Redactor, extra: Option<ExtraLayer>) -> Resu
 
 /// The log. Dropped, it waits 100 ms at most for what has been logged to be written.
 #[must_use]
-pub struct Log(Arc<RecordQueue>);
+pub struct Log(Arc<LogRecordQueue>);
 
 impl std::fmt::Debug for Log {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -68,7 +68,7 @@ impl Drop for Log {
 
 /// Records on their way to the thread that writes them.
 #[derive(Default)]
-struct RecordQueue {
+struct LogRecordQueue {
     state: Mutex<QueueState>,
     changed: Condvar,
 }
@@ -82,7 +82,7 @@ struct QueueState {
     writing: bool,
 }
 
-impl RecordQueue {
+impl LogRecordQueue {
     fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,22 +135,22 @@ impl RecordQueue {
 }
 
 /// Hands out writers that take one record each.
-struct RecordWriters {
-    queue: Arc<RecordQueue>,
+struct LogRecordWriters {
+    queue: Arc<LogRecordQueue>,
     redactor: Redactor,
     /// True once the thread that writes has been started.
     writer: AtomicBool,
 }
 
-struct RecordWriter<'a> {
-    queue: &'a RecordQueue,
+struct LogRecordWriter<'a> {
+    queue: &'a LogRecordQueue,
     bytes: Vec<u8>,
 }
 
-impl<'a> MakeWriter<'a> for RecordWriters {
-    type Writer = RecordWriter<'a>;
+impl<'a> MakeWriter<'a> for LogRecordWriters {
+    type Writer = LogRecordWriter<'a>;
 
-    fn make_writer(&'a self) -> RecordWriter<'a> {
+    fn make_writer(&'a self) -> LogRecordWriter<'a> {
         // `Relaxed`, as only one thread must see `false`, and nothing else is handed over by it.
         if !self.writer.swap(true, Ordering::Relaxed) {
             let (queue, redactor) = (Arc::clone(&self.queue), self.redactor.clone());
@@ -160,11 +160,11 @@ impl<'a> MakeWriter<'a> for RecordWriters {
             // If no thread can be started, the record waits until the next one starts a thread.
             self.writer.store(started.is_ok(), Ordering::Relaxed);
         }
-        RecordWriter { queue: &self.queue, bytes: Vec::new() }
+        LogRecordWriter { queue: &self.queue, bytes: Vec::new() }
     }
 }
 
-impl Write for RecordWriter<'_> {
+impl Write for LogRecordWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -175,7 +175,7 @@ impl Write for RecordWriter<'_> {
     }
 }
 
-impl Drop for RecordWriter<'_> {
+impl Drop for LogRecordWriter<'_> {
     fn drop(&mut self) {
         self.queue.push(std::mem::take(&mut self.bytes));
     }
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn records_past_the_queue_are_dropped_and_counted() {
-        let queue = Arc::new(RecordQueue::default());
+        let queue = Arc::new(LogRecordQueue::default());
         let record = vec![b'x'; QUEUE_BYTES / 4];
         for _ in 0..7 {
             queue.push(record.clone());

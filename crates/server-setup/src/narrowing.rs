@@ -34,7 +34,7 @@ pub(crate) fn shared_roots(roots: &[PathBuf], within: &[PathBuf]) -> Vec<PathBuf
 }
 
 /// The parts that a host over fewer roots is made of.
-pub(crate) struct Narrowing {
+pub(crate) struct RootNarrowing {
     pub(crate) settings: Settings,
     pub(crate) runner: Runner,
     pub(crate) sessions: SessionHandle,
@@ -43,13 +43,13 @@ pub(crate) struct Narrowing {
     pub(crate) facts: Vec<ToolFacts<'static>>,
 }
 
-impl fmt::Debug for Narrowing {
+impl fmt::Debug for RootNarrowing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Narrowing").field("host", &self.host).finish_non_exhaustive()
     }
 }
 
-impl Narrowing {
+impl RootNarrowing {
     /// Returns the host over what the server's roots and those of the client have in common. None if that is all of the
     /// server's, or nothing: then the operator has named other folders than the client has open.
     pub(crate) fn host(&self, offered: &[PathBuf]) -> Option<Host> {

@@ -1,7 +1,7 @@
 //! Reading the settings of a server from flags, environment and configuration.
 
 use crate::broad_root::BroadRoot;
-use crate::config::{Config, Flags, VARIABLE_PREFIX};
+use crate::config::{Config, SettingFlags, VARIABLE_PREFIX};
 use crate::error::Error;
 #[cfg(all(feature = "sessions", unix))]
 use crate::narrowing::roots_of_session;
@@ -23,7 +23,11 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// The configuration cannot be used, or a session may use none of the roots.
-pub fn read(program: Program, flags: &Flags, agent_command: Option<String>) -> Result<Settings, Error> {
+pub fn read(
+    program: Program,
+    flags: &SettingFlags,
+    agent_command: Option<String>,
+) -> Result<Settings, Error> {
     let folder = std::env::current_dir().map_err(Error::CurrentFolder)?;
     let folder = program.default_root(folder);
     let variables = variables(std::env::vars_os())?;
@@ -132,7 +136,7 @@ mod tests {
     fn configured(variables: &[(String, String)], names: &str) -> Config {
         let names = ("CORETOOLS_REDACTION_VARIABLES".to_owned(), names.to_owned());
         let folder = std::env::temp_dir();
-        Config::load(&folder, variables.iter().cloned().chain([names]), &Flags::default()).unwrap()
+        Config::load(&folder, variables.iter().cloned().chain([names]), &SettingFlags::default()).unwrap()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::settings::Settings;
 use core_tools::ci::ServerFacts;
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
-use process_runner::guardian::Guardian;
+use process_runner::guardian::GuardianProgram;
 use std::path::PathBuf;
 
 /// Builds the runner of the server that `settings` describe: with a guardian, so that what it runs does not outlive it.
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// This program's own file cannot be found.
 pub fn runner(settings: &Settings) -> Result<Runner, Error> {
     // This program is its own guardian, so that nothing else has to be installed or found.
-    let guardian = Guardian::current_exe().map_err(Error::CurrentExecutable)?;
+    let guardian = GuardianProgram::current_exe().map_err(Error::CurrentExecutable)?;
     let runner = Runner::builder().guardian(guardian).secrets(settings.secrets.clone());
     Ok(runner.withhold(&settings.withheld).build())
 }

@@ -5,9 +5,11 @@ use crate::settings::Settings;
 #[cfg(all(feature = "sessions", unix))]
 use crate::trusted_text;
 #[cfg(all(feature = "sessions", unix))]
-use core_tools::sessions::{AgentCatalog, HostKind, OptionsLoader, SessionService, SupervisorOptions};
+use core_tools::sessions::{
+    AgentCatalog, SessionService, SupervisorHostKind, SupervisorOptions, SupervisorOptionsLoader,
+};
 #[cfg(all(feature = "sessions", unix))]
-use process_runner::{Runner, guardian::Guardian};
+use process_runner::{Runner, guardian::GuardianProgram};
 #[cfg(all(feature = "sessions", unix))]
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -26,7 +28,7 @@ pub type SessionHandle = ();
 #[cfg(all(feature = "sessions", unix))]
 pub fn of_one(settings: &Settings) -> SessionHandle {
     let settings_copy = settings.clone();
-    session_service(settings, move || options(&settings_copy, HostKind::Server))
+    session_service(settings, move || options(&settings_copy, SupervisorHostKind::Server))
 }
 
 #[cfg(not(all(feature = "sessions", unix)))]
@@ -50,7 +52,7 @@ pub fn of_many(
     reload_settings: impl Fn() -> Result<Settings, Error> + Send + Sync + 'static,
 ) -> SessionHandle {
     let options = |settings: &Settings| {
-        let mut options = options(settings, HostKind::Daemon)?;
+        let mut options = options(settings, SupervisorHostKind::Daemon)?;
         options.shared_server = true;
         Ok::<_, Error>(options)
     };
@@ -58,7 +60,8 @@ pub fn of_many(
     session_service(settings, move || {
         let reload_settings = Arc::clone(&reload_settings);
         let mut options_with_loader = options(&first)?;
-        options_with_loader.loader = Some(OptionsLoader::new(move || Ok(options(&reload_settings()?)?)));
+        options_with_loader.loader =
+            Some(SupervisorOptionsLoader::new(move || Ok(options(&reload_settings()?)?)));
         Ok(options_with_loader)
     })
 }
@@ -100,7 +103,7 @@ pub fn state_folder(settings: &Settings) -> Result<PathBuf, Error> {
 /// # Errors
 /// A file that the settings name cannot be used, or this program's own file cannot be found.
 #[cfg(all(feature = "sessions", unix))]
-pub fn options(settings: &Settings, host: HostKind) -> Result<SupervisorOptions, Error> {
+pub fn options(settings: &Settings, host: SupervisorHostKind) -> Result<SupervisorOptions, Error> {
     let Settings { config, redactor, secrets, withheld, .. } = settings;
     let sessions = &config.sessions;
     let agents = match sessions.agents.as_ref() {
@@ -119,8 +122,8 @@ pub fn options(settings: &Settings, host: HostKind) -> Result<SupervisorOptions,
     let mut runner =
         Runner::builder().secrets(secrets.clone()).withhold(withheld).max_concurrent(max_processes);
     // A daemon has no guardian: its sessions outlive it, and the next daemon adopts them.
-    if host == HostKind::Server {
-        let guardian = Guardian::current_exe().map_err(Error::CurrentExecutable)?;
+    if host == SupervisorHostKind::Server {
+        let guardian = GuardianProgram::current_exe().map_err(Error::CurrentExecutable)?;
         runner = runner.guardian(guardian);
     }
     let mut options = SupervisorOptions::new(host)?;

@@ -4,7 +4,7 @@ use crate::broad_root::BroadRoot;
 use crate::config::{ResultFormat, Toolsets};
 use crate::error::Error;
 use crate::instructions::instructions;
-use crate::narrowing::Narrowing;
+use crate::narrowing::RootNarrowing;
 use crate::program::Program;
 use crate::resources::{runner, workspace};
 use crate::sessions::{self, SessionHandle};
@@ -41,7 +41,7 @@ pub struct LocalServer {
     pub facts: Vec<ToolFacts<'static>>,
     /// The service for sessions, including those that end with this server.
     pub sessions: SessionHandle,
-    narrowing: Arc<Narrowing>,
+    narrowing: Arc<RootNarrowing>,
 }
 
 impl LocalServer {
@@ -94,7 +94,7 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     }
     let host = host.effects(Arc::new(effects)).audit(audit).build()?;
     let (program, policy_file) = (settings.program, settings.config.policy.file.value.clone());
-    let narrowing = Arc::new(Narrowing {
+    let narrowing = Arc::new(RootNarrowing {
         settings,
         runner: runner.clone(),
         sessions: sessions.clone(),

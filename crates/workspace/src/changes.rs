@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use crate::error::Error;
 use crate::folder::{OpenMode, copy_permissions, file_metadata};
 use crate::metadata::{Metadata, PathKind};
-use crate::staged::{ReplaceCondition, SetAsideFile, StagedFile, TemporaryFile};
+use crate::staged::{FileReplaceCondition, SetAsideFile, StagedFile, TemporaryFile};
 use crate::target::TargetFile;
 
 impl TargetFile {
@@ -21,10 +21,10 @@ impl TargetFile {
     /// # Errors
     /// [`Error::AlreadyExists`] and [`Error::Changed`] if `expect` does not hold, [`Error::WrongKind`],
     /// [`Error::Protected`], [`Error::Io`].
-    pub fn replace(&self, content: &[u8], expect: ReplaceCondition) -> Result<(), Error> {
+    pub fn replace(&self, content: &[u8], expect: FileReplaceCondition) -> Result<(), Error> {
         let existing = self.metadata()?;
         if let Some(existing) = &existing {
-            if matches!(expect, ReplaceCondition::Missing) {
+            if matches!(expect, FileReplaceCondition::Missing) {
                 return Err(Error::AlreadyExists { path: self.display_path().to_owned() });
             }
             self.check_replaceable(existing)?;
@@ -41,11 +41,11 @@ impl TargetFile {
     pub fn stage(
         &self,
         content: &[u8],
-        expect: ReplaceCondition,
+        expect: FileReplaceCondition,
         model: Option<&Metadata>,
     ) -> Result<StagedFile<'_>, Error> {
         if let Some(existing) = self.metadata()? {
-            if matches!(expect, ReplaceCondition::Missing) {
+            if matches!(expect, FileReplaceCondition::Missing) {
                 return Err(Error::AlreadyExists { path: self.display_path().to_owned() });
             }
             self.check_replaceable(&existing)?;
@@ -70,7 +70,8 @@ impl TargetFile {
     /// [`Error::Io`].
     pub fn append(&self, content: &[u8]) -> Result<(), Error> {
         let Some(existing) = self.metadata()? else {
-            return self.write_atomically(ReplaceCondition::Missing, None, |file| file.write_all(content));
+            return self
+                .write_atomically(FileReplaceCondition::Missing, None, |file| file.write_all(content));
         };
         self.check_replaceable(&existing)?;
         let failed = |error| self.io_error("write", error);
@@ -131,14 +132,14 @@ impl TargetFile {
     /// Copies the regular file here, with its permissions, into the place of `existing` or a free name.
     fn copy_to(&self, destination: &Self, existing: Option<&Metadata>) -> Result<(), Error> {
         let (mut file, metadata) = self.open_read()?;
-        let expect = existing.map_or(ReplaceCondition::Missing, |_| ReplaceCondition::Anything);
+        let expect = existing.map_or(FileReplaceCondition::Missing, |_| FileReplaceCondition::Anything);
         destination.write_atomically(expect, Some(&metadata), |copy| io::copy(&mut file, copy).map(|_| ()))
     }
 
     /// Has `write` fill a temporary file with the permissions of `model`, which then takes the name.
     fn write_atomically(
         &self,
-        expect: ReplaceCondition,
+        expect: FileReplaceCondition,
         model: Option<&Metadata>,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<(), Error> {
@@ -147,7 +148,7 @@ impl TargetFile {
 
     fn write_temporary(
         &self,
-        expect: ReplaceCondition,
+        expect: FileReplaceCondition,
         model: Option<&Metadata>,
         write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<StagedFile<'_>, Error> {

@@ -72,6 +72,6 @@ pub use folder::{DirEntry, Folder, FolderEntries};
 pub use metadata::{FileRevision, Metadata, PathKind};
 pub use path::ConfinedPath;
 pub use path_text::printable;
-pub use staged::{ReplaceCondition, SetAsideFile, StagedFile};
+pub use staged::{FileReplaceCondition, SetAsideFile, StagedFile};
 pub use target::{TargetFile, TargetLock, TargetLocks};
 pub use workspace::Workspace;

@@ -17,7 +17,7 @@ use crate::resolve::{FinalSymlink, ResolvedPath, walk};
 #[cfg(target_os = "linux")]
 use crate::root::AllowedRoot;
 use crate::root_set::RootSet;
-use crate::staged::ReplaceCondition;
+use crate::staged::FileReplaceCondition;
 use crate::target::TargetFile;
 
 /// A path beneath an allowed root, existing or not. The only way to a file.
@@ -334,7 +334,7 @@ impl ConfinedPath {
         self.create_parents()?;
         let target = self.target()?;
         let _lock = target.lock();
-        target.replace(content, ReplaceCondition::Anything)
+        target.replace(content, FileReplaceCondition::Anything)
     }
 
     /// Removes the file, or the link itself, at this path. Folders are refused.

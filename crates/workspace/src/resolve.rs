@@ -36,7 +36,7 @@ pub(crate) enum FinalSymlink {
     NoFollow,
 }
 
-enum PathStep {
+enum PathWalkStep {
     Parent,
     Name(OsString),
 }
@@ -68,7 +68,7 @@ struct PathWalk<'a> {
     root: usize,
     position: WalkPosition,
     /// The steps that are still to be walked, the next one last.
-    pending: Vec<PathStep>,
+    pending: Vec<PathWalkStep>,
     links: usize,
     /// The link that led outside last, as messages show it.
     last_link: Option<String>,
@@ -94,11 +94,11 @@ impl PathWalk<'_> {
             }
             let Some(step) = self.pending.pop() else { return self.finish(None) };
             match (&mut self.position, step) {
-                (WalkPosition::Outside(path), PathStep::Name(name)) => path.push(name),
-                (WalkPosition::Outside(path), PathStep::Parent) => {
+                (WalkPosition::Outside(path), PathWalkStep::Name(name)) => path.push(name),
+                (WalkPosition::Outside(path), PathWalkStep::Parent) => {
                     path.pop();
                 }
-                (WalkPosition::Inside { names, .. }, PathStep::Parent) => {
+                (WalkPosition::Inside { names, .. }, PathWalkStep::Parent) => {
                     if names.pop() {
                         self.reenter()?;
                     } else {
@@ -107,7 +107,7 @@ impl PathWalk<'_> {
                         self.position = WalkPosition::Outside(above.unwrap_or(Path::new("/")).to_owned());
                     }
                 }
-                (WalkPosition::Inside { .. }, PathStep::Name(name)) => {
+                (WalkPosition::Inside { .. }, PathWalkStep::Name(name)) => {
                     // The last name need not exist and is not opened here.
                     if self.pending.is_empty() {
                         let link = match last {
@@ -212,8 +212,8 @@ impl PathWalk<'_> {
 
     fn push_steps(&mut self, path: &Path) {
         self.pending.extend(path.components().rev().filter_map(|component| match component {
-            Component::Normal(name) => Some(PathStep::Name(name.to_owned())),
-            Component::ParentDir => Some(PathStep::Parent),
+            Component::Normal(name) => Some(PathWalkStep::Name(name.to_owned())),
+            Component::ParentDir => Some(PathWalkStep::Parent),
             _ => None,
         }));
     }

@@ -13,7 +13,7 @@ use crate::target::TargetFile;
 /// The condition on the file under which it is replaced.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum ReplaceCondition {
+pub enum FileReplaceCondition {
     /// Nothing: the file is replaced or created.
     Anything,
     /// There is none yet.
@@ -29,14 +29,14 @@ pub enum ReplaceCondition {
 pub struct StagedFile<'target> {
     target: &'target TargetFile,
     temporary: TemporaryFile<'target>,
-    expect: ReplaceCondition,
+    expect: FileReplaceCondition,
 }
 
 impl<'target> StagedFile<'target> {
     pub(crate) fn new(
         target: &'target TargetFile,
         temporary: TemporaryFile<'target>,
-        expect: ReplaceCondition,
+        expect: FileReplaceCondition,
     ) -> Self {
         Self { target, temporary, expect }
     }
@@ -49,9 +49,9 @@ impl<'target> StagedFile<'target> {
         let Self { target, temporary, expect } = self;
         let failed = |error| target.io_error("write", error);
         match expect {
-            ReplaceCondition::Anything => temporary.replace(&target.name).map_err(failed),
-            ReplaceCondition::Missing => temporary.take_name(&target.name).map_err(failed),
-            ReplaceCondition::Unchanged(stamp) => match target.metadata()? {
+            FileReplaceCondition::Anything => temporary.replace(&target.name).map_err(failed),
+            FileReplaceCondition::Missing => temporary.take_name(&target.name).map_err(failed),
+            FileReplaceCondition::Unchanged(stamp) => match target.metadata()? {
                 Some(found) if found.stamp == stamp => temporary.replace(&target.name).map_err(failed),
                 _ => Err(Error::Changed { path: target.display_path().to_owned() }),
             },

@@ -1,25 +1,25 @@
 //! The actor of one session: the only owner of its record.
 
 use super::handle::{SessionActorCommand, SessionRef};
-use super::launch::{LaunchError, LaunchMode, PreparedLaunch, credential_expiry};
-use super::live::LiveProcess;
+use super::launch::{PreparedSessionLaunch, SessionLaunchError, SessionLaunchMode, credential_expiry};
+use super::live::LiveSessionProcess;
 use super::message;
 use super::output::SessionOutput;
-use super::owned_record::OwnedRecord;
-use super::recorder::{OutputRecording, OutputSource};
+use super::owned_record::OwnedSessionRecord;
+use super::recorder::{SessionOutputRecording, SessionOutputSource};
 use super::stop;
 use super::successor;
-use super::waiters::{EndWaiter, StartWaiter};
+use super::waiters::{SessionEndWaiter, SessionStartWaiter};
 use crate::catalog::AgentDefinition;
 use crate::clock;
-use crate::diagnosis::{StopCause, StopDiagnosis};
+use crate::diagnosis::{SessionStopCause, SessionStopDiagnosis};
 use crate::error::{Error, ErrorCode};
 use crate::process_table::{self, ProcessIdentity};
-use crate::protocol::{MessageDelivery, SessionEnded, SessionStarted};
+use crate::protocol::{SessionEnded, SessionMessageDelivery, SessionStarted};
 use crate::random::random_fraction;
 use crate::record::SessionRecord;
-use crate::restart_policy::RestartDecision;
-use crate::state::{ScheduledAction, SessionAction, SessionEvent, SessionState};
+use crate::restart_policy::SessionRestartDecision;
+use crate::state::{ScheduledSessionAction, SessionAction, SessionEvent, SessionState};
 use crate::supervisor_context::SupervisorContext;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -37,21 +37,21 @@ const REPLACE_GRACE: Duration = Duration::from_secs(5);
 /// state and returns after a transition or a command. A change is stored before anybody is told of it.
 pub(crate) struct SessionActor {
     context: Arc<SupervisorContext>,
-    record: OwnedRecord,
+    record: OwnedSessionRecord,
     commands: mpsc::UnboundedReceiver<SessionActorCommand>,
     output: Arc<SessionOutput>,
     /// The process and its recording, until [`supervise`](Self::supervise) takes them.
-    live: Option<(LiveProcess, OutputRecording)>,
+    live: Option<(LiveSessionProcess, SessionOutputRecording)>,
     /// The text with which the agent is started next, instead of its prompt.
     message: Option<String>,
     /// The agent's command from which the session's role was derived.
     agent_command: Option<String>,
     /// The one who waits until the process runs.
-    start_waiter: Option<StartWaiter>,
+    start_waiter: Option<SessionStartWaiter>,
     /// The reason for which the process is being ended.
     end_reason: Option<String>,
     /// Those who wait until the session is over.
-    end_waiters: Vec<EndWaiter>,
+    end_waiters: Vec<SessionEndWaiter>,
     /// Tells that nothing is started any more: the supervisor is ending, or gone.
     closing: bool,
     /// Tells that no command can come any more.
@@ -66,7 +66,7 @@ impl SessionActor {
         output: Arc<SessionOutput>,
     ) -> (SessionRef, Self) {
         let (sender, commands) = mpsc::unbounded_channel();
-        let record = OwnedRecord::new(Arc::clone(&context), record);
+        let record = OwnedSessionRecord::new(Arc::clone(&context), record);
         let reference = SessionRef::new(sender, record.subscribe(), Arc::clone(&output));
         let actor = Self {
             context,
@@ -90,7 +90,7 @@ impl SessionActor {
         mut self,
         agent_command: Option<String>,
         prompt: Option<String>,
-        waiter: StartWaiter,
+        waiter: SessionStartWaiter,
     ) {
         (self.agent_command, self.message) = (agent_command, prompt);
         self.start_waiter = Some(waiter);
@@ -127,7 +127,7 @@ impl SessionActor {
 
     /// Starts the first process. A session whose first process does not start is deleted.
     async fn start(&mut self) -> ControlFlow<()> {
-        match self.launch(LaunchMode::Fresh).await {
+        match self.launch(SessionLaunchMode::Fresh).await {
             Ok(process) => {
                 self.started(process, "its process runs").await;
                 ControlFlow::Continue(())
@@ -149,7 +149,8 @@ impl SessionActor {
     async fn supervise(&mut self) -> ControlFlow<()> {
         let Some((live, mut recording)) = self.live.take() else {
             // A session never runs without a process: neither `launch` nor `recover` leaves it so.
-            self.conclude(StopDiagnosis::certain(StopCause::Lost, "its process was lost")).await;
+            self.conclude(SessionStopDiagnosis::certain(SessionStopCause::Lost, "its process was lost"))
+                .await;
             return ControlFlow::Continue(());
         };
         let id = self.record.id.clone();
@@ -177,7 +178,7 @@ impl SessionActor {
     }
 
     /// Waits until the scheduled action is due, or a command comes.
-    async fn wait_until_due(&mut self, next: &ScheduledAction) -> ControlFlow<()> {
+    async fn wait_until_due(&mut self, next: &ScheduledSessionAction) -> ControlFlow<()> {
         let remaining = Duration::from_millis(next.at.saturating_sub(clock::now_ms()));
         if remaining.is_zero() {
             let reason = format!("it is time to {}", next.action.describe());
@@ -193,7 +194,7 @@ impl SessionActor {
     }
 
     /// Does the scheduled action.
-    async fn perform(&mut self, next: &ScheduledAction) -> ControlFlow<()> {
+    async fn perform(&mut self, next: &ScheduledSessionAction) -> ControlFlow<()> {
         if let Err(error) = self.try_perform(next).await {
             let why = error.explanation();
             let settings = self.context.settings();
@@ -201,7 +202,11 @@ impl SessionActor {
                 next.action != SessionAction::Message && next.attempt < settings.restart.max_attempts;
             let next_attempt = is_retried.then(|| {
                 let wait = clock::as_millis(settings.restart.backoff(next.attempt, random_fraction()));
-                ScheduledAction { at: clock::now_ms() + wait, attempt: next.attempt + 1, ..next.clone() }
+                ScheduledSessionAction {
+                    at: clock::now_ms() + wait,
+                    attempt: next.attempt + 1,
+                    ..next.clone()
+                }
             });
             self.record.apply_or_log(SessionEvent::NotStarted { why: why.clone(), next: next_attempt }, &why);
             self.record.persist().await;
@@ -213,7 +218,7 @@ impl SessionActor {
         ControlFlow::Continue(())
     }
 
-    async fn try_perform(&mut self, next: &ScheduledAction) -> Result<(), LaunchError> {
+    async fn try_perform(&mut self, next: &ScheduledSessionAction) -> Result<(), SessionLaunchError> {
         let mode = match next.action {
             SessionAction::NewSession => {
                 // The successor runs before this session is marked as replaced, so that the work never has no
@@ -225,8 +230,8 @@ impl SessionActor {
                 self.count_save(next).await;
                 return Ok(());
             }
-            SessionAction::Restart => LaunchMode::Fresh,
-            SessionAction::Resume | SessionAction::Message => LaunchMode::Resume,
+            SessionAction::Restart => SessionLaunchMode::Fresh,
+            SessionAction::Resume | SessionAction::Message => SessionLaunchMode::Resume,
         };
         let process = self.launch(mode).await?;
         let reason = format!("{} after {}", next.action.describe(), next.stop.reason.as_str());
@@ -242,7 +247,7 @@ impl SessionActor {
     async fn handle_command(
         &mut self,
         command: Option<SessionActorCommand>,
-        live: Option<&LiveProcess>,
+        live: Option<&LiveSessionProcess>,
     ) -> ControlFlow<()> {
         let Some(command) = command else {
             // The channel is closed, and to receive from it again would return at once for ever.
@@ -251,7 +256,7 @@ impl SessionActor {
         };
         match command {
             SessionActorCommand::End { grace, reason, reply } => {
-                self.end(grace, &reason, EndWaiter::Ended(reply), live).await;
+                self.end(grace, &reason, SessionEndWaiter::Ended(reply), live).await;
             }
             SessionActorCommand::Send { text, reply } => self.send(text, reply, live),
             SessionActorCommand::Replace { reply } => self.replace(reply, live).await,
@@ -272,7 +277,7 @@ impl SessionActor {
             SessionActorCommand::Shutdown { grace, reply } => {
                 self.closing = true;
                 if live.is_some() {
-                    self.end(grace, "the supervisor ended", EndWaiter::ShutDown(reply), live).await;
+                    self.end(grace, "the supervisor ended", SessionEndWaiter::ShutDown(reply), live).await;
                 }
                 // Without a process the reply is dropped with the actor, which ends now.
             }
@@ -281,7 +286,13 @@ impl SessionActor {
     }
 
     /// Ends the process, or cancels the scheduled action. The waiter is answered once the session is over.
-    async fn end(&mut self, grace: Duration, reason: &str, waiter: EndWaiter, live: Option<&LiveProcess>) {
+    async fn end(
+        &mut self,
+        grace: Duration,
+        reason: &str,
+        waiter: SessionEndWaiter,
+        live: Option<&LiveSessionProcess>,
+    ) {
         if let Some(live) = live {
             // The first reason stands.
             self.end_reason.get_or_insert_with(|| reason.to_owned());
@@ -311,8 +322,8 @@ impl SessionActor {
     fn send(
         &mut self,
         text: String,
-        reply: oneshot::Sender<Result<MessageDelivery, Error>>,
-        live: Option<&LiveProcess>,
+        reply: oneshot::Sender<Result<SessionMessageDelivery, Error>>,
+        live: Option<&LiveSessionProcess>,
     ) {
         let id = &self.record.id;
         let refusal = match (&self.record.state, live) {
@@ -348,22 +359,27 @@ impl SessionActor {
     fn revive(
         &mut self,
         text: String,
-        stop: StopDiagnosis,
-        reply: oneshot::Sender<Result<MessageDelivery, Error>>,
+        stop: SessionStopDiagnosis,
+        reply: oneshot::Sender<Result<SessionMessageDelivery, Error>>,
     ) {
         let now = clock::now_ms();
-        let next = ScheduledAction { action: SessionAction::Message, at: now, attempt: 1, since: now, stop };
+        let next =
+            ScheduledSessionAction { action: SessionAction::Message, at: now, attempt: 1, since: now, stop };
         match self.record.apply(SessionEvent::Revived(next), "it was sent a message") {
             Ok(()) => {
                 self.message = Some(text);
-                self.start_waiter = Some(StartWaiter::Delivered(reply));
+                self.start_waiter = Some(SessionStartWaiter::Delivered(reply));
             }
             Err(error) => drop(reply.send(Err(error))),
         }
     }
 
     /// Starts a session that continues the work, and ends this one.
-    async fn replace(&mut self, reply: oneshot::Sender<Result<(), Error>>, live: Option<&LiveProcess>) {
+    async fn replace(
+        &mut self,
+        reply: oneshot::Sender<Result<(), Error>>,
+        live: Option<&LiveSessionProcess>,
+    ) {
         if self.record.state.is_over() {
             drop(reply.send(Err(Error::new(ErrorCode::NoSession, "No active session to replace"))));
             return;
@@ -372,7 +388,7 @@ impl SessionActor {
             Ok(successor) => {
                 self.record.persist().await;
                 let reason = format!("session {successor} goes on in its place");
-                self.end(REPLACE_GRACE, &reason, EndWaiter::Replaced(reply), live).await;
+                self.end(REPLACE_GRACE, &reason, SessionEndWaiter::Replaced(reply), live).await;
             }
             Err(error) => {
                 let error = Error::new(ErrorCode::NotStarted, error.explanation());
@@ -382,16 +398,21 @@ impl SessionActor {
     }
 
     /// Starts a session that continues the work of this one, and returns its id.
-    async fn start_successor(&mut self, attempts: u32) -> Result<String, LaunchError> {
+    async fn start_successor(&mut self, attempts: u32) -> Result<String, SessionLaunchError> {
         let agent_command = self.agent_command.clone();
         successor::start(&self.context, &mut self.record, agent_command, attempts).await
     }
 
     /// Starts a process.
-    async fn launch(&mut self, mode: LaunchMode) -> Result<ProcessIdentity, LaunchError> {
+    async fn launch(&mut self, mode: SessionLaunchMode) -> Result<ProcessIdentity, SessionLaunchError> {
         let agent_command = self.agent_command.as_deref();
-        let prepared =
-            PreparedLaunch::new(&self.context, &self.record, self.message.as_deref(), agent_command, mode)?;
+        let prepared = PreparedSessionLaunch::new(
+            &self.context,
+            &self.record,
+            self.message.as_deref(),
+            agent_command,
+            mode,
+        )?;
         // Valid before the process runs, which may use it at once.
         let credential = (prepared.credential.hash.clone(), credential_expiry(&self.context));
         self.record.update(|record| {
@@ -406,22 +427,22 @@ impl SessionActor {
         let process = process_table::identify(launched.pid);
         let terminal = launched.source.terminal();
         let recording = self.record_output(launched.source, Some(launched.secret));
-        self.live = Some((LiveProcess::started(launched.running, terminal), recording));
+        self.live = Some((LiveSessionProcess::started(launched.running, terminal), recording));
         // Only after the start has succeeded: the next attempt needs it too.
         self.message = None;
         Ok(process)
     }
 
     /// Takes over a process that an earlier supervisor started.
-    pub(super) fn adopt(&mut self, process: ProcessIdentity, source: Option<OutputSource>) {
+    pub(super) fn adopt(&mut self, process: ProcessIdentity, source: Option<SessionOutputSource>) {
         let recording = source.map(|source| self.record_output(source, None)).unwrap_or_default();
-        self.live = Some((LiveProcess::adopted(process), recording));
+        self.live = Some((LiveSessionProcess::adopted(process), recording));
     }
 
-    fn record_output(&self, source: OutputSource, secret: Option<String>) -> OutputRecording {
+    fn record_output(&self, source: SessionOutputSource, secret: Option<String>) -> SessionOutputRecording {
         let is_id_unknown = self.record.agent_session.is_none();
         let agent = self.agent_definition().filter(|_| is_id_unknown);
-        OutputRecording::start(&self.context, &self.output, source, agent, secret)
+        SessionOutputRecording::start(&self.context, &self.output, source, agent, secret)
     }
 
     fn agent_definition(&self) -> Option<AgentDefinition> {
@@ -451,7 +472,7 @@ impl SessionActor {
     }
 
     /// Records the end of the process, and schedules what the restart policy decides.
-    pub(super) async fn conclude(&mut self, stop: StopDiagnosis) {
+    pub(super) async fn conclude(&mut self, stop: SessionStopDiagnosis) {
         let now = clock::now_ms();
         let settings = self.context.settings();
         let policy = &settings.restart;
@@ -459,12 +480,12 @@ impl SessionActor {
         let evidence = stop.evidence.first().map_or("", String::as_str);
         let cause = format!("{} ({evidence})", stop.reason.as_str());
         let (next, given_up, reason) = match policy.decide(&stop, &history, now, random_fraction()) {
-            RestartDecision::Schedule(next) => {
+            SessionRestartDecision::Schedule(next) => {
                 let reason = format!("{cause}; {} at {}", next.action.describe(), clock::rfc3339(next.at));
                 (Some(next), None, reason)
             }
-            RestartDecision::Rest => (None, None, cause),
-            RestartDecision::GiveUp(why) => (None, Some(why.clone()), format!("{cause}; {why}")),
+            SessionRestartDecision::Rest => (None, None, cause),
+            SessionRestartDecision::GiveUp(why) => (None, Some(why.clone()), format!("{cause}; {why}")),
         };
         let last_stop = stop.clone();
         self.record.update(|record| {
@@ -498,15 +519,15 @@ impl SessionActor {
         }
     }
 
-    async fn count_save(&self, done: &ScheduledAction) {
+    async fn count_save(&self, done: &ScheduledSessionAction) {
         self.context.count_save(self.record.principal.as_deref(), done).await;
     }
 
-    pub(super) fn record(&self) -> &OwnedRecord {
+    pub(super) fn record(&self) -> &OwnedSessionRecord {
         &self.record
     }
 
-    pub(super) fn record_mut(&mut self) -> &mut OwnedRecord {
+    pub(super) fn record_mut(&mut self) -> &mut OwnedSessionRecord {
         &mut self.record
     }
 

@@ -2,7 +2,7 @@
 
 use super::output::SessionOutput;
 use crate::error::{Error, ErrorCode};
-use crate::protocol::{MessageDelivery, SessionEnded};
+use crate::protocol::{SessionEnded, SessionMessageDelivery};
 use crate::record::SessionRecord;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) enum SessionActorCommand {
         reply: oneshot::Sender<SessionEnded>,
     },
     /// Delivers a message.
-    Send { text: String, reply: oneshot::Sender<Result<MessageDelivery, Error>> },
+    Send { text: String, reply: oneshot::Sender<Result<SessionMessageDelivery, Error>> },
     /// Starts a session that continues the work, and ends this one.
     Replace { reply: oneshot::Sender<Result<(), Error>> },
     /// Follows a pause that began or ended.
@@ -69,7 +69,7 @@ impl SessionRef {
     }
 
     /// Delivers a message: by its standard input while it runs, or by starting its agent again.
-    pub(crate) async fn send(&self, text: &str) -> Result<MessageDelivery, Error> {
+    pub(crate) async fn send(&self, text: &str) -> Result<SessionMessageDelivery, Error> {
         let text = text.to_owned();
         // A reply that never comes: the session was ended before its agent had been started again.
         let ended = || Err(Error::new(ErrorCode::State, "it was ended meanwhile"));

@@ -1,7 +1,7 @@
 //! The start of a session's process: folder, markers, arguments, environment, and where its output goes.
 
-use super::recorder::OutputSource;
-use crate::catalog::{AgentCatalog, ArgumentPlaceholders};
+use super::recorder::SessionOutputSource;
+use crate::catalog::{AgentArgumentPlaceholders, AgentCatalog};
 use crate::clock;
 use crate::directory::{SessionFolder, SessionMarkers};
 use crate::error::{Error, error_chain};
@@ -26,7 +26,7 @@ const TERMINAL_SIZE: TerminalSize = TerminalSize { columns: 120, rows: 40 };
 
 /// The arguments with which a process is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LaunchMode {
+pub(super) enum SessionLaunchMode {
     /// Those for a new conversation.
     Fresh,
     /// Those that continue the agent's conversation.
@@ -35,7 +35,7 @@ pub(super) enum LaunchMode {
 
 /// The reason why the process of a session could not be started.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LaunchError {
+pub(super) enum SessionLaunchError {
     #[error("cannot use the session's folder")]
     Folder(#[source] io::Error),
     #[error("cannot make a terminal")]
@@ -53,7 +53,7 @@ pub(super) enum LaunchError {
     Successor(#[from] Error),
 }
 
-impl LaunchError {
+impl SessionLaunchError {
     /// Returns the whole explanation: the chain of causes, and what to do about it.
     pub(super) fn explanation(&self) -> String {
         let hint = match self {
@@ -65,41 +65,41 @@ impl LaunchError {
 }
 
 /// A process that is ready to be started.
-pub(super) struct PreparedLaunch {
+pub(super) struct PreparedSessionLaunch {
     command: Command,
-    source: OutputSource,
+    source: SessionOutputSource,
     /// The credential that the process will have.
     pub(super) credential: SessionCredential,
 }
 
 /// A process that was started.
-pub(super) struct LaunchedProcess {
+pub(super) struct LaunchedSessionProcess {
     pub(super) running: Running,
     pub(super) pid: u32,
     /// The source of its output.
-    pub(super) source: OutputSource,
+    pub(super) source: SessionOutputSource,
     /// The secret that must not appear in its log.
     pub(super) secret: String,
 }
 
-impl PreparedLaunch {
+impl PreparedSessionLaunch {
     /// Prepares the process of a session. `message` takes the place of its prompt.
     pub(super) fn new(
         context: &SupervisorContext,
         record: &SessionRecord,
         message: Option<&str>,
         agent_command: Option<&str>,
-        mode: LaunchMode,
-    ) -> Result<Self, LaunchError> {
+        mode: SessionLaunchMode,
+    ) -> Result<Self, SessionLaunchError> {
         let options = &context.options;
         let state = context.lock.folder();
-        let folder = state.existing(&record.id).map_err(LaunchError::Folder)?;
+        let folder = state.existing(&record.id).map_err(SessionLaunchError::Folder)?;
         let lifetime = options.credential_lifetime.min(MAX_MARKER_LIFETIME);
         let key = options.marker_key.as_deref().map(|key| (key, lifetime));
         let markers = SessionMarkers { session: &record.id, role: &record.role, key };
         // Written anew for each process: the one before may have changed them.
-        folder.write_markers(&markers).map_err(LaunchError::Folder)?;
-        let credential = SessionCredential::generate().map_err(LaunchError::Random)?;
+        folder.write_markers(&markers).map_err(SessionLaunchError::Folder)?;
+        let credential = SessionCredential::generate().map_err(SessionLaunchError::Random)?;
         let (program, arguments) = command_line(&context.settings().agents, record, message, mode)?;
         let mut command = Command::new(program, &record.cwd)
             .args(arguments)
@@ -125,10 +125,13 @@ impl PreparedLaunch {
     }
 
     /// Starts the process.
-    pub(super) async fn start(self, context: &SupervisorContext) -> Result<LaunchedProcess, LaunchError> {
+    pub(super) async fn start(
+        self,
+        context: &SupervisorContext,
+    ) -> Result<LaunchedSessionProcess, SessionLaunchError> {
         let running = context.options.runner.start(self.command).await?;
-        let pid = running.pid().ok_or(LaunchError::Cancelled)?;
-        Ok(LaunchedProcess { running, pid, source: self.source, secret: self.credential.secret })
+        let pid = running.pid().ok_or(SessionLaunchError::Cancelled)?;
+        Ok(LaunchedSessionProcess { running, pid, source: self.source, secret: self.credential.secret })
     }
 }
 
@@ -137,12 +140,12 @@ fn with_pipes(
     command: Command,
     folder: &SessionFolder,
     record: &SessionRecord,
-) -> Result<(Command, OutputSource), LaunchError> {
-    let output = folder.create_pipe("out").map_err(LaunchError::Folder)?;
-    let source = OutputSource::open_pipe(folder).map_err(LaunchError::Folder)?;
+) -> Result<(Command, SessionOutputSource), SessionLaunchError> {
+    let output = folder.create_pipe("out").map_err(SessionLaunchError::Folder)?;
+    let source = SessionOutputSource::open_pipe(folder).map_err(SessionLaunchError::Folder)?;
     let mut command = confined(command.stdout(output), folder, record, None);
     if record.input {
-        let input = folder.create_pipe("in").map_err(LaunchError::Folder)?;
+        let input = folder.create_pipe("in").map_err(SessionLaunchError::Folder)?;
         command = command.stdin(Stdin::File(Arc::new(input)));
     }
     Ok((command, source))
@@ -153,11 +156,14 @@ fn with_terminal(
     command: Command,
     folder: &SessionFolder,
     record: &SessionRecord,
-) -> Result<(Command, OutputSource), LaunchError> {
+) -> Result<(Command, SessionOutputSource), SessionLaunchError> {
     let (terminal, TerminalDevice { path, file }) =
-        PseudoTerminal::open(TERMINAL_SIZE).map_err(LaunchError::Terminal)?;
+        PseudoTerminal::open(TERMINAL_SIZE).map_err(SessionLaunchError::Terminal)?;
     let command = confined(command.stdout(file), folder, record, Some(&path));
-    Ok((command.env("TERM", "xterm-256color").stdin(Stdin::Terminal(path)), OutputSource::Terminal(terminal)))
+    Ok((
+        command.env("TERM", "xterm-256color").stdin(Stdin::Terminal(path)),
+        SessionOutputSource::Terminal(terminal),
+    ))
 }
 
 /// Applies the confinement of a session, if it has one, and lets it write its temporary folder and its terminal.
@@ -180,11 +186,11 @@ fn command_line(
     agents: &AgentCatalog,
     record: &SessionRecord,
     message: Option<&str>,
-    mode: LaunchMode,
-) -> Result<(String, Vec<String>), LaunchError> {
-    let (program, base_arguments) = record.command.split_first().ok_or(LaunchError::NoCommand)?;
+    mode: SessionLaunchMode,
+) -> Result<(String, Vec<String>), SessionLaunchError> {
+    let (program, base_arguments) = record.command.split_first().ok_or(SessionLaunchError::NoCommand)?;
     let agent = record.agent.as_deref().and_then(|name| agents.by_name(name));
-    let resumed = agent.filter(|agent| mode == LaunchMode::Resume && !agent.resume.is_empty());
+    let resumed = agent.filter(|agent| mode == SessionLaunchMode::Resume && !agent.resume.is_empty());
     let prompt = message.or(record.prompt.as_deref());
     let (template, prompt) = match (resumed, agent) {
         (Some(agent), _) => {
@@ -200,7 +206,7 @@ fn command_line(
     let mut arguments = base_arguments.to_vec();
     if let Some(prompt) = prompt {
         let agent_session = record.agent_session.as_deref().unwrap_or_default();
-        let placeholders = ArgumentPlaceholders { prompt, session: &record.id, agent_session };
+        let placeholders = AgentArgumentPlaceholders { prompt, session: &record.id, agent_session };
         arguments.extend(placeholders.expand(&template));
     }
     Ok((program.clone(), arguments))

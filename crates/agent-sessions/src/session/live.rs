@@ -1,6 +1,6 @@
 //! A process that runs for a session.
 
-use crate::diagnosis::ObservedExit;
+use crate::diagnosis::ObservedSessionExit;
 use crate::process_table::{self, ProcessIdentity};
 use process_runner::{ExitStatus, PseudoTerminal, Running};
 use std::time::Duration;
@@ -10,7 +10,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// A process that runs for a session.
 #[derive(Debug)]
-pub(super) struct LiveProcess {
+pub(super) struct LiveSessionProcess {
     child: AgentProcess,
     /// The terminal of the process, if it has one.
     pub(super) terminal: Option<PseudoTerminal>,
@@ -24,7 +24,7 @@ enum AgentProcess {
     Adopted(ProcessIdentity),
 }
 
-impl LiveProcess {
+impl LiveSessionProcess {
     pub(super) fn started(running: Running, terminal: Option<PseudoTerminal>) -> Self {
         Self { child: AgentProcess::Started(running), terminal }
     }
@@ -34,16 +34,18 @@ impl LiveProcess {
     }
 
     /// Waits until the process has ended, and ends what is left of its tree. Loses nothing if it is dropped.
-    pub(super) async fn exited(&self, id: &str) -> ObservedExit {
+    pub(super) async fn exited(&self, id: &str) -> ObservedSessionExit {
         match &self.child {
             AgentProcess::Started(running) => {
                 running.finished().await;
                 match running.output().and_then(|output| output.status) {
-                    Some(ExitStatus::Exited { code }) => ObservedExit { code: Some(code), signal: None },
-                    Some(ExitStatus::Signaled { signal, .. }) => {
-                        ObservedExit { code: None, signal: Some(signal) }
+                    Some(ExitStatus::Exited { code }) => {
+                        ObservedSessionExit { code: Some(code), signal: None }
                     }
-                    _ => ObservedExit::default(),
+                    Some(ExitStatus::Signaled { signal, .. }) => {
+                        ObservedSessionExit { code: None, signal: Some(signal) }
+                    }
+                    _ => ObservedSessionExit::default(),
                 }
             }
             AgentProcess::Adopted(process) => {
@@ -52,7 +54,7 @@ impl LiveProcess {
                 }
                 // The leader is gone, so the rest is found by the session's id in its environment.
                 process_table::end_tree(None, id, Duration::ZERO).await;
-                ObservedExit::default()
+                ObservedSessionExit::default()
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Delivers messages to a process that reads its standard input or has a terminal.
 
 use crate::error::{Error, ErrorCode};
-use crate::log::LogLevel;
+use crate::log::SessionLogLevel;
 use crate::process_table::ProcessIdentity;
-use crate::protocol::{DeliveryMethod, MessageDelivery};
+use crate::protocol::{MessageDeliveryMethod, SessionMessageDelivery};
 use crate::record::SessionRecord;
 use crate::supervisor_context::SupervisorContext;
 use process_runner::PseudoTerminal;
@@ -24,7 +24,7 @@ pub(super) fn deliver(
     terminal: Option<PseudoTerminal>,
     text: String,
     process: ProcessIdentity,
-    reply: oneshot::Sender<Result<MessageDelivery, Error>>,
+    reply: oneshot::Sender<Result<SessionMessageDelivery, Error>>,
 ) {
     let (id, principal, is_terminal) = (record.id.clone(), record.principal.clone(), record.pty);
     tokio::spawn(async move {
@@ -34,10 +34,14 @@ pub(super) fn deliver(
         };
         if written.is_ok() {
             let line = format!("session {id}: a message of {} bytes was {done}", text.len());
-            context.log(principal.as_deref(), LogLevel::Info, &line);
+            context.log(principal.as_deref(), SessionLogLevel::Info, &line);
         }
-        let delivered = DeliveryMethod::Input;
-        let _ = reply.send(written.map(|()| MessageDelivery { session_id: id, delivered, pid: process.pid }));
+        let delivered = MessageDeliveryMethod::Input;
+        let _ = reply.send(written.map(|()| SessionMessageDelivery {
+            session_id: id,
+            delivered,
+            pid: process.pid,
+        }));
     });
 }
 

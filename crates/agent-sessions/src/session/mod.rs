@@ -21,4 +21,4 @@ pub(crate) use actor::SessionActor;
 pub(crate) use handle::SessionRef;
 pub(crate) use output::SessionOutput;
 pub(crate) use recover::recover;
-pub(crate) use waiters::StartWaiter;
+pub(crate) use waiters::SessionStartWaiter;

@@ -1,6 +1,6 @@
 //! The output of a session: its log, and the last lines as the agent printed them.
 
-use crate::log::{PROCESS_START_MARK, RotatingLog, last_printed};
+use crate::log::{PROCESS_START_MARK, RotatingSessionLog, last_printed};
 use crate::supervisor_context::{SESSION_LOG_NAME, SupervisorContext};
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ const TAIL_LINES: usize = 100;
 /// The output of a session. The recorder writes it; the actor and readers of the log read it.
 #[derive(Debug)]
 pub(crate) struct SessionOutput {
-    log: Mutex<RotatingLog>,
+    log: Mutex<RotatingSessionLog>,
     /// The last lines without redaction. They never leave this process.
     tail: Mutex<VecDeque<String>>,
     written: Notify,

@@ -2,9 +2,9 @@
 
 use crate::clock;
 use crate::error::{Error, ErrorCode};
-use crate::log::LogLevel;
+use crate::log::SessionLogLevel;
 use crate::record::SessionRecord;
-use crate::state::{SessionEvent, SessionState, StateMachine, StateTransition};
+use crate::state::{SessionEvent, SessionState, SessionStateMachine, SessionStateTransition};
 use crate::supervisor_context::SupervisorContext;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use tokio::sync::watch;
 /// The record of a session, which only its owner changes. Readers have the copy that was published last.
 ///
 /// A change is published at once and stored by [`persist`](Self::persist), before anybody is told of it.
-pub(crate) struct OwnedRecord {
+pub(crate) struct OwnedSessionRecord {
     context: Arc<SupervisorContext>,
     record: SessionRecord,
     published: watch::Sender<Arc<SessionRecord>>,
     /// The transitions that are not stored yet.
-    unsaved: Vec<StateTransition>,
+    unsaved: Vec<SessionStateTransition>,
 }
 
-impl Deref for OwnedRecord {
+impl Deref for OwnedSessionRecord {
     type Target = SessionRecord;
 
     fn deref(&self) -> &SessionRecord {
@@ -29,7 +29,7 @@ impl Deref for OwnedRecord {
     }
 }
 
-impl OwnedRecord {
+impl OwnedSessionRecord {
     pub(super) fn new(context: Arc<SupervisorContext>, record: SessionRecord) -> Self {
         let published = watch::Sender::new(Arc::new(record.clone()));
         Self { context, record, published, unsaved: Vec::new() }
@@ -42,7 +42,7 @@ impl OwnedRecord {
 
     /// Notes the first transition of a session that was just created.
     pub(super) fn note_creation(&mut self) {
-        self.unsaved.push(StateTransition {
+        self.unsaved.push(SessionStateTransition {
             at: clock::now_ms(),
             from: None,
             to: self.record.state.kind(),
@@ -62,7 +62,7 @@ impl OwnedRecord {
 
     /// Applies an event to the state, and writes the transition to the log.
     pub(super) fn apply(&mut self, event: SessionEvent, reason: &str) -> Result<(), Error> {
-        let mut machine = StateMachine::restored(self.record.state.clone(), self.record.since);
+        let mut machine = SessionStateMachine::restored(self.record.state.clone(), self.record.since);
         let transition = machine
             .apply(event, clock::now_ms(), reason)
             .map_err(|error| Error::new(ErrorCode::State, format!("session {}: {error}", self.record.id)))?;
@@ -74,7 +74,7 @@ impl OwnedRecord {
         });
         self.context.set_latest_session(&self.record.id);
         let failed = matches!(self.record.state, SessionState::Failed { .. });
-        let level = if failed { LogLevel::Error } else { LogLevel::Info };
+        let level = if failed { SessionLogLevel::Error } else { SessionLogLevel::Info };
         self.log(level, &transition.to_string());
         self.unsaved.push(transition);
         Ok(())
@@ -84,7 +84,7 @@ impl OwnedRecord {
     pub(super) fn apply_or_log(&mut self, event: SessionEvent, reason: &str) -> bool {
         let applied = self.apply(event, reason);
         if let Err(error) = &applied {
-            self.context.log(None, LogLevel::Error, &error.message);
+            self.context.log(None, SessionLogLevel::Error, &error.message);
         }
         applied.is_ok()
     }
@@ -106,7 +106,7 @@ impl OwnedRecord {
     }
 
     /// Writes a line about this session to the log of the supervisor.
-    pub(super) fn log(&self, level: LogLevel, text: &str) {
+    pub(super) fn log(&self, level: SessionLogLevel, text: &str) {
         let line = format!("session {}: {text}", self.record.id);
         self.context.log(self.record.principal.as_deref(), level, &line);
     }

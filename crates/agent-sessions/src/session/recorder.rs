@@ -3,7 +3,7 @@
 use super::output::SessionOutput;
 use crate::catalog::AgentDefinition;
 use crate::directory::SessionFolder;
-use crate::line_buffer::LineBuffer;
+use crate::line_buffer::SessionLineBuffer;
 use crate::supervisor_context::{SupervisorComponent, SupervisorContext};
 use process_runner::PseudoTerminal;
 use redaction::LineRedactor;
@@ -21,24 +21,24 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The recording of one process's output. The default records nothing.
 #[derive(Debug, Default)]
-pub(super) struct OutputRecording {
+pub(super) struct SessionOutputRecording {
     task: Option<JoinHandle<()>>,
     /// The agent's own id of the session, once it has been printed.
     agent_session: Option<oneshot::Receiver<String>>,
 }
 
-impl OutputRecording {
+impl SessionOutputRecording {
     /// Starts to record. `agent` is the agent whose own id of the session is not known yet; `credential` is masked.
     pub(super) fn start(
         context: &Arc<SupervisorContext>,
         output: &Arc<SessionOutput>,
-        source: OutputSource,
+        source: SessionOutputSource,
         agent: Option<AgentDefinition>,
         credential: Option<String>,
     ) -> Self {
         let (id_sender, agent_session) = oneshot::channel();
-        let recorder = RecordingTask {
-            lines: LineBuffer::default(),
+        let recorder = SessionRecordingTask {
+            lines: SessionLineBuffer::default(),
             redactor: context.options.redactor.lines(),
             output: Arc::clone(output),
             agent: agent.map(|agent| (agent, id_sender)),
@@ -75,12 +75,12 @@ impl OutputRecording {
 
 /// The place from which the output of a process is read.
 #[derive(Debug)]
-pub(super) enum OutputSource {
+pub(super) enum SessionOutputSource {
     Pipe(pipe::Receiver),
     Terminal(PseudoTerminal),
 }
 
-impl OutputSource {
+impl SessionOutputSource {
     /// Opens the reading end of a session's output pipe.
     pub(super) fn open_pipe(folder: &SessionFolder) -> io::Result<Self> {
         Ok(Self::Pipe(pipe::Receiver::from_owned_fd(folder.open_pipe_reader("out")?)?))
@@ -117,8 +117,8 @@ impl OutputSource {
 }
 
 /// Writes what is printed into the log, in whole lines and masked.
-struct RecordingTask {
-    lines: LineBuffer,
+struct SessionRecordingTask {
+    lines: SessionLineBuffer,
     redactor: LineRedactor,
     output: Arc<SessionOutput>,
     /// The agent and the receiver of its own id of the session, until that is found.
@@ -127,8 +127,8 @@ struct RecordingTask {
     credential: Option<String>,
 }
 
-impl RecordingTask {
-    async fn run(mut self, context: Arc<SupervisorContext>, source: OutputSource) {
+impl SessionRecordingTask {
+    async fn run(mut self, context: Arc<SupervisorContext>, source: SessionOutputSource) {
         loop {
             // A buffer for each read, since the blocking task takes it along.
             let mut bytes = vec![0; READ_BYTES];

@@ -1,9 +1,9 @@
 //! Recovers a session that an earlier supervisor left: adopts its process, or finds out what became of it.
 
 use super::actor::SessionActor;
-use super::recorder::OutputSource;
-use crate::diagnosis::{StopCause, StopDiagnosis};
-use crate::log::LogLevel;
+use super::recorder::SessionOutputSource;
+use crate::diagnosis::{SessionStopCause, SessionStopDiagnosis};
+use crate::log::SessionLogLevel;
 use crate::process_table;
 use crate::state::{SessionAction, SessionEvent, SessionState};
 use std::time::Duration;
@@ -15,16 +15,18 @@ const ORPHAN_GRACE: Duration = Duration::from_millis(500);
 pub(crate) async fn recover(session: &mut SessionActor, same_boot: bool) {
     match session.record().state.clone() {
         SessionState::Running { process } if same_boot && process_table::is_alive(process) => {
-            session.record().log(LogLevel::Info, &format!("process {} runs, and was adopted", process.pid));
+            session
+                .record()
+                .log(SessionLogLevel::Info, &format!("process {} runs, and was adopted", process.pid));
             let folder = session.context().lock.folder().existing(&session.record().id);
             // Without its pipe the session goes on unrecorded.
-            let source = folder.and_then(|folder| OutputSource::open_pipe(&folder)).ok();
+            let source = folder.and_then(|folder| SessionOutputSource::open_pipe(&folder)).ok();
             session.adopt(process, source);
         }
         SessionState::Running { process } => {
             end_orphans(session).await;
             let evidence = format!("process {} was gone when the supervisor came back", process.pid);
-            session.conclude(StopDiagnosis::certain(StopCause::Lost, evidence)).await;
+            session.conclude(SessionStopDiagnosis::certain(SessionStopCause::Lost, evidence)).await;
         }
         SessionState::Starting => {
             end_orphans(session).await;
@@ -44,7 +46,7 @@ pub(crate) async fn recover(session: &mut SessionActor, same_boot: bool) {
 
 impl SessionActor {
     /// Records that the supervisor ended while it was starting the process.
-    async fn fail_unknown_start(&mut self, next: Option<crate::state::ScheduledAction>) {
+    async fn fail_unknown_start(&mut self, next: Option<crate::state::ScheduledSessionAction>) {
         let why = "the supervisor ended before its process was known to run".to_owned();
         let record = self.record_mut();
         record.apply_or_log(SessionEvent::NotStarted { why: why.clone(), next }, &why);
@@ -57,7 +59,9 @@ impl SessionActor {
 async fn end_orphans(session: &SessionActor) {
     let orphans = process_table::tree(None, &session.record().id).len();
     if orphans > 0 {
-        session.record().log(LogLevel::Warn, &format!("{orphans} processes without an owner were ended"));
+        session
+            .record()
+            .log(SessionLogLevel::Warn, &format!("{orphans} processes without an owner were ended"));
         process_table::end_tree(None, &session.record().id, ORPHAN_GRACE).await;
     }
 }

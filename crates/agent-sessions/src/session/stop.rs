@@ -2,9 +2,12 @@
 
 use crate::classify::classify;
 use crate::clock;
-use crate::diagnosis::{ObservedExit, RetryHint, RetrySource, RetryTime, StopCause, StopDiagnosis};
+use crate::diagnosis::{
+    AgentRetryHint, AgentRetrySource, AgentRetryTime, ObservedSessionExit, SessionStopCause,
+    SessionStopDiagnosis,
+};
 use crate::record::SessionRecord;
-use crate::restart_policy::{RestartHistory, RestartPolicy};
+use crate::restart_policy::{SessionRestartHistory, SessionRestartPolicy};
 use crate::supervisor_context::SupervisorContext;
 
 /// Finds out why the process of a session ended that printed `lines` last. `end_reason` is the reason for which it was
@@ -12,17 +15,17 @@ use crate::supervisor_context::SupervisorContext;
 pub(super) fn diagnose(
     context: &SupervisorContext,
     record: &SessionRecord,
-    exit: ObservedExit,
+    exit: ObservedSessionExit,
     lines: &[String],
     end_reason: Option<String>,
-) -> StopDiagnosis {
+) -> SessionStopDiagnosis {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let mut diagnosis = classify(&context.settings().agents, record.agent.as_deref(), exit, &lines);
     if let Some(reason) = end_reason {
-        diagnosis = StopDiagnosis {
+        diagnosis = SessionStopDiagnosis {
             exit_code: diagnosis.exit_code,
             signal: diagnosis.signal,
-            ..StopDiagnosis::certain(StopCause::Ended, reason)
+            ..SessionStopDiagnosis::certain(SessionStopCause::Ended, reason)
         };
     }
     // The lines come from the tail, which is not redacted, and the diagnosis is stored and shown.
@@ -35,18 +38,18 @@ pub(super) fn diagnose(
 
 /// Returns the failures of a session, this stop included.
 pub(super) fn history(
-    policy: &RestartPolicy,
+    policy: &SessionRestartPolicy,
     record: &SessionRecord,
-    stop: &StopDiagnosis,
+    stop: &SessionStopDiagnosis,
     now_ms: u64,
-) -> RestartHistory {
+) -> SessionRestartHistory {
     // A process that ran for long has got over the earlier failures.
     let settled = now_ms.saturating_sub(record.started) >= clock::as_millis(policy.settled_after);
-    let mut history = RestartHistory {
+    let mut history = SessionRestartHistory {
         attempts: if settled { 0 } else { record.attempts },
         crashes: record.crashes.clone(),
     };
-    if stop.reason == StopCause::Crash {
+    if stop.reason == SessionStopCause::Crash {
         history.crashes.push(now_ms);
         // Those before the last few cannot be part of a crash loop.
         let excess = history.crashes.len().saturating_sub(policy.crash_limit.max(1));
@@ -56,8 +59,8 @@ pub(super) fn history(
 }
 
 /// Turns a time of day into a point in time. A time that cannot be resolved says nothing about the wait.
-fn resolve_time_of_day(hint: RetryHint) -> Option<RetryHint> {
-    let RetryTime::Clock { time, zone } = &hint.when else { return Some(hint) };
+fn resolve_time_of_day(hint: AgentRetryHint) -> Option<AgentRetryHint> {
+    let AgentRetryTime::Clock { time, zone } = &hint.when else { return Some(hint) };
     let at = clock::next_time_of_day(time, zone.as_deref(), clock::now_ms())?;
-    Some(RetryHint { source: RetrySource::Reset, when: RetryTime::At(at) })
+    Some(AgentRetryHint { source: AgentRetrySource::Reset, when: AgentRetryTime::At(at) })
 }

@@ -1,11 +1,11 @@
 //! The session that continues the work of another, with the next step as its prompt.
 
-use super::launch::LaunchError;
-use super::owned_record::OwnedRecord;
+use super::launch::SessionLaunchError;
+use super::owned_record::OwnedSessionRecord;
 use crate::backup::back_up;
 use crate::clock;
 use crate::error::error_chain;
-use crate::log::LogLevel;
+use crate::log::SessionLogLevel;
 use crate::next_step::next_prompt;
 use crate::random::new_session_id;
 use crate::record::SessionRecord;
@@ -16,23 +16,26 @@ use std::path::Path;
 /// Starts a session that continues the work of the one that `record` describes, and returns its id.
 pub(super) async fn start(
     context: &SupervisorContext,
-    record: &mut OwnedRecord,
+    record: &mut OwnedSessionRecord,
     agent_command: Option<String>,
     attempts: u32,
-) -> Result<String, LaunchError> {
+) -> Result<String, SessionLaunchError> {
     // The watched folders belong to the user for whom the supervisor runs, and to no other caller.
     let is_users = record.principal.is_none();
     let file = is_users.then(|| context.watcher.file_of(record)).flatten();
     if let Some(file) = &file {
         match back_up(file, clock::now_ms()) {
-            Ok(copy) => record.log(LogLevel::Info, &format!("its file was copied to {}", copy.display())),
+            Ok(copy) => {
+                record.log(SessionLogLevel::Info, &format!("its file was copied to {}", copy.display()))
+            }
             // A missing copy is no reason to stop the work.
             Err(error) => {
-                record.log(LogLevel::Warn, &format!("its file was not copied: {}", error_chain(&error)));
+                record
+                    .log(SessionLogLevel::Warn, &format!("its file was not copied: {}", error_chain(&error)));
             }
         }
     }
-    let successor = successor_of(record, file.as_deref(), attempts).map_err(LaunchError::Random)?;
+    let successor = successor_of(record, file.as_deref(), attempts).map_err(SessionLaunchError::Random)?;
     let (id, prompt) = (successor.id.clone(), successor.prompt.clone());
     context.start_successor(successor, agent_command, prompt).await?;
     record.update(|record| record.replaced_by = Some(id.clone()));

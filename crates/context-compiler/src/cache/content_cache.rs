@@ -1,13 +1,13 @@
 //! The cache, in memory and optionally in a folder.
 
-use super::entries::{CacheEntries, ContentFacts, IndexEntry, QuoteKey, QuotedContentSize};
+use super::entries::{CachedPathEntry, ContentCacheEntries, ContentFacts, QuotedContentSize, QuotedSizeKey};
 #[cfg(unix)]
 use super::format;
 #[cfg(unix)]
-use super::store::{CacheFile, CacheFolder};
+use super::store::{ContentCacheFile, ContentCacheFolder};
 use crate::hash::{ContentHash, hash_content};
 use crate::outline::{Language, Outline, outline};
-use crate::source::FileState;
+use crate::source::SourceFileState;
 use crate::tokens::{TokenCounter, default_counter};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,13 +20,13 @@ const CLOCK_TICK_NS: i128 = 2_000_000_000;
 
 /// Facts about contents for one token counter. Cheap to clone; clones share their facts.
 #[derive(Clone)]
-pub struct ContentCache(Arc<SharedCache>);
+pub struct ContentCache(Arc<SharedContentCache>);
 
-struct SharedCache {
+struct SharedContentCache {
     counter: Arc<dyn TokenCounter>,
-    entries: Mutex<CacheEntries>,
+    entries: Mutex<ContentCacheEntries>,
     #[cfg(unix)]
-    store: Option<CacheFolder>,
+    store: Option<ContentCacheFolder>,
 }
 
 impl Default for ContentCache {
@@ -50,9 +50,9 @@ impl ContentCache {
 
     /// An empty cache in memory that holds at most about `max_bytes`.
     pub fn with_max_bytes(counter: Arc<dyn TokenCounter>, max_bytes: usize) -> Self {
-        Self(Arc::new(SharedCache {
+        Self(Arc::new(SharedContentCache {
             counter,
-            entries: Mutex::new(CacheEntries::new(max_bytes)),
+            entries: Mutex::new(ContentCacheEntries::new(max_bytes)),
             #[cfg(unix)]
             store: None,
         }))
@@ -72,14 +72,14 @@ impl ContentCache {
         folder: impl AsRef<std::path::Path>,
         project: &str,
     ) -> std::io::Result<Self> {
-        let store = CacheFolder::open(folder.as_ref(), project, counter.name())?;
-        let mut entries = CacheEntries::new(DEFAULT_MAX_BYTES);
-        if let Some(bytes) = store.read(CacheFile::Facts) {
+        let store = ContentCacheFolder::open(folder.as_ref(), project, counter.name())?;
+        let mut entries = ContentCacheEntries::new(DEFAULT_MAX_BYTES);
+        if let Some(bytes) = store.read(ContentCacheFile::Facts) {
             format::decode_facts(&bytes, &mut entries);
             entries.facts_changed = false;
         }
         entries.outlines_pending = true;
-        Ok(Self(Arc::new(SharedCache { counter, entries: Mutex::new(entries), store: Some(store) })))
+        Ok(Self(Arc::new(SharedContentCache { counter, entries: Mutex::new(entries), store: Some(store) })))
     }
 
     /// Writes new facts to the folder of the cache, if it has one, and removes files that were not used for 30 days or
@@ -99,12 +99,12 @@ impl ContentCache {
         let is_unchanged = facts.is_none() && outlines.is_none();
         // Written without the lock. Facts that another thread adds meanwhile are saved when it next adds some.
         if let Some(bytes) = facts {
-            store.write(CacheFile::Facts, bytes)?;
+            store.write(ContentCacheFile::Facts, bytes)?;
             // Only after the file was written: after a failure the next call tries again.
             self.lock().facts_changed = false;
         }
         if let Some(bytes) = outlines {
-            store.write(CacheFile::Outlines, bytes)?;
+            store.write(ContentCacheFile::Outlines, bytes)?;
             self.lock().outlines_changed = false;
         }
         if !is_unchanged {
@@ -125,7 +125,7 @@ impl ContentCache {
     }
 
     /// Returns the hash of the content that the file at `path` has in `state`, if that is certain.
-    pub(crate) fn indexed_hash(&self, path: &str, state: &FileState) -> Option<ContentHash> {
+    pub(crate) fn indexed_hash(&self, path: &str, state: &SourceFileState) -> Option<ContentHash> {
         let mut entries = self.lock();
         let entry = entries.index.get(path)?;
         // The greater of the two times: a program may set the `mtime` of a file back, and no program can set its
@@ -139,11 +139,11 @@ impl ContentCache {
     pub(crate) fn record_index_entry(
         &self,
         path: &str,
-        state: &FileState,
+        state: &SourceFileState,
         looked_at_ns: i128,
         hash: ContentHash,
     ) {
-        let entry = IndexEntry { state: *state, looked_at_ns, hash };
+        let entry = CachedPathEntry { state: *state, looked_at_ns, hash };
         let mut entries = self.lock();
         // An entry that is there already must not mark the file of the cache as changed.
         if entries.index.get(path) != Some(&entry) {
@@ -173,11 +173,11 @@ impl ContentCache {
     }
 
     /// Returns the cached quote; `Some(None)` if there is nothing to quote.
-    pub(crate) fn cached_quote(&self, key: &QuoteKey) -> Option<Option<QuotedContentSize>> {
+    pub(crate) fn cached_quote(&self, key: &QuotedSizeKey) -> Option<Option<QuotedContentSize>> {
         self.lock().quotes.get(key).copied()
     }
 
-    pub(crate) fn record_quote(&self, key: QuoteKey, quote: Option<QuotedContentSize>) {
+    pub(crate) fn record_quote(&self, key: QuotedSizeKey, quote: Option<QuotedContentSize>) {
         self.lock().insert_quote(key, quote);
     }
 
@@ -197,7 +197,8 @@ impl ContentCache {
         // Read under the lock: another thread that wants an outline would otherwise parse it again.
         #[cfg(unix)]
         if std::mem::take(&mut entries.outlines_pending)
-            && let Some(bytes) = self.0.store.as_ref().and_then(|store| store.read(CacheFile::Outlines))
+            && let Some(bytes) =
+                self.0.store.as_ref().and_then(|store| store.read(ContentCacheFile::Outlines))
         {
             format::decode_outlines(&bytes, &mut entries);
             entries.outlines_changed = false;
@@ -205,7 +206,7 @@ impl ContentCache {
         entries.outlines.get(&(*hash, language)).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, CacheEntries> {
+    fn lock(&self) -> MutexGuard<'_, ContentCacheEntries> {
         // A panic of another thread leaves at worst a fact out, so a poisoned lock is as good as a sound one.
         self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -3,9 +3,9 @@
 use super::bounded_map::BoundedMap;
 use crate::format::Format;
 use crate::hash::ContentHash;
-use crate::load::MaskingKey;
+use crate::load::RedactorCacheKey;
 use crate::outline::{Language, Outline, Symbol};
-use crate::source::FileState;
+use crate::source::SourceFileState;
 use crate::tokens::TokenCounter;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) struct QuotedContentSize {
 
 /// The key of a [`Quote`]. Quotes are kept in memory only, because the key of a redactor holds for one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct QuoteKey {
+pub(crate) struct QuotedSizeKey {
     hash: ContentHash,
     format: u8,
     redactor: Option<u64>,
@@ -51,20 +51,20 @@ pub(crate) struct QuoteKey {
 
 /// The content that a path had when it was looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct IndexEntry {
-    pub(super) state: FileState,
+pub(super) struct CachedPathEntry {
+    pub(super) state: SourceFileState,
     /// A time not later than the look at the file, in nanoseconds from 1970.
     pub(super) looked_at_ns: i128,
     pub(super) hash: ContentHash,
 }
 
 /// The maps of a cache, and which of them differ from the files of its folder.
-pub(super) struct CacheEntries {
-    pub(super) index: BoundedMap<String, IndexEntry>,
+pub(super) struct ContentCacheEntries {
+    pub(super) index: BoundedMap<String, CachedPathEntry>,
     pub(super) facts: BoundedMap<ContentHash, ContentFacts>,
     pub(super) outlines: BoundedMap<(ContentHash, Language), Arc<Outline>>,
     /// `None` for an outline that does not exist.
-    pub(super) quotes: BoundedMap<QuoteKey, Option<QuotedContentSize>>,
+    pub(super) quotes: BoundedMap<QuotedSizeKey, Option<QuotedContentSize>>,
     pub(super) facts_changed: bool,
     pub(super) outlines_changed: bool,
     /// True as long as the outlines of the folder are not loaded, which happens when one is asked for.
@@ -89,25 +89,25 @@ impl ContentFacts {
     }
 }
 
-impl QuoteKey {
+impl QuotedSizeKey {
     /// The key for a content as it is in its file; `None` if `masking` does not allow to remember it.
     pub(crate) fn new(
         hash: ContentHash,
         format: Format,
-        masking: MaskingKey,
+        masking: RedactorCacheKey,
         outline: Option<Language>,
     ) -> Option<Self> {
         let redactor = match masking {
-            MaskingKey::Unmasked => None,
-            MaskingKey::Redactor(key) => Some(key),
-            MaskingKey::Uncacheable => return None,
+            RedactorCacheKey::Unmasked => None,
+            RedactorCacheKey::Redactor(key) => Some(key),
+            RedactorCacheKey::Uncacheable => return None,
         };
         // As a number, since the keys of a map need an order, which `Format` has not.
         Some(Self { hash, format: format as u8, redactor, outline })
     }
 }
 
-impl CacheEntries {
+impl ContentCacheEntries {
     /// Entries of at most `max_bytes` together.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
@@ -123,8 +123,8 @@ impl CacheEntries {
         }
     }
 
-    pub(super) fn insert_index_entry(&mut self, path: String, entry: IndexEntry) {
-        let bytes = path.len() + size_of::<(String, IndexEntry)>();
+    pub(super) fn insert_index_entry(&mut self, path: String, entry: CachedPathEntry) {
+        let bytes = path.len() + size_of::<(String, CachedPathEntry)>();
         self.facts_changed = true;
         self.index.insert(path, entry, bytes);
     }
@@ -144,7 +144,7 @@ impl CacheEntries {
         self.outlines.insert(key, outline, bytes);
     }
 
-    pub(super) fn insert_quote(&mut self, key: QuoteKey, quote: Option<QuotedContentSize>) {
-        self.quotes.insert(key, quote, size_of::<(QuoteKey, QuotedContentSize)>());
+    pub(super) fn insert_quote(&mut self, key: QuotedSizeKey, quote: Option<QuotedContentSize>) {
+        self.quotes.insert(key, quote, size_of::<(QuotedSizeKey, QuotedContentSize)>());
     }
 }

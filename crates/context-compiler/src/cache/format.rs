@@ -1,12 +1,12 @@
 //! The binary format of a cache's files. Numbers are little-endian, lengths precede texts, and maps are sorted by key, so
 //! the same entries give the same bytes.
 
-use super::entries::{CacheEntries, ContentFacts, ContentKind, IndexEntry};
+use super::entries::{CachedPathEntry, ContentCacheEntries, ContentFacts, ContentKind};
 use crate::outline::{Language, Outline, Symbol, SymbolKind};
-use crate::source::FileState;
+use crate::source::SourceFileState;
 use std::sync::Arc;
 
-pub(super) fn encode_facts(entries: &CacheEntries) -> Vec<u8> {
+pub(super) fn encode_facts(entries: &ContentCacheEntries) -> Vec<u8> {
     let mut out = Vec::new();
     let facts = entries.facts.sorted();
     put_number(&mut out, facts.len());
@@ -22,7 +22,7 @@ pub(super) fn encode_facts(entries: &CacheEntries) -> Vec<u8> {
     }
     let index = entries.index.sorted();
     put_number(&mut out, index.len());
-    for (path, IndexEntry { state, looked_at_ns, hash }) in index {
+    for (path, CachedPathEntry { state, looked_at_ns, hash }) in index {
         put_bytes(&mut out, path.as_bytes());
         out.extend(state.size.to_le_bytes());
         out.extend(state.mtime_ns.to_le_bytes());
@@ -35,8 +35,8 @@ pub(super) fn encode_facts(entries: &CacheEntries) -> Vec<u8> {
 }
 
 /// Adds the facts and the index in `bytes` to `entries`, up to the first one that cannot be read.
-pub(super) fn decode_facts(bytes: &[u8], entries: &mut CacheEntries) -> Option<()> {
-    let mut reader = CacheFileReader(bytes);
+pub(super) fn decode_facts(bytes: &[u8], entries: &mut ContentCacheEntries) -> Option<()> {
+    let mut reader = ContentCacheFileReader(bytes);
     for _ in 0..reader.number()? {
         let hash = reader.array()?;
         let kind = match reader.array::<1>()? {
@@ -50,19 +50,19 @@ pub(super) fn decode_facts(bytes: &[u8], entries: &mut CacheEntries) -> Option<(
     }
     for _ in 0..reader.number()? {
         let path = reader.text()?;
-        let state = FileState {
+        let state = SourceFileState {
             size: u64::from_le_bytes(reader.array()?),
             mtime_ns: i128::from_le_bytes(reader.array()?),
             ctime_ns: i128::from_le_bytes(reader.array()?),
             inode: u64::from_le_bytes(reader.array()?),
         };
         let looked_at_ns = i128::from_le_bytes(reader.array()?);
-        entries.insert_index_entry(path, IndexEntry { state, looked_at_ns, hash: reader.array()? });
+        entries.insert_index_entry(path, CachedPathEntry { state, looked_at_ns, hash: reader.array()? });
     }
     Some(())
 }
 
-pub(super) fn encode_outlines(entries: &CacheEntries) -> Vec<u8> {
+pub(super) fn encode_outlines(entries: &ContentCacheEntries) -> Vec<u8> {
     let mut out = Vec::new();
     let outlines = entries.outlines.sorted();
     put_number(&mut out, outlines.len());
@@ -88,8 +88,8 @@ pub(super) fn encode_outlines(entries: &CacheEntries) -> Vec<u8> {
 }
 
 /// Adds the outlines in `bytes` to `entries`, up to the first one that cannot be read.
-pub(super) fn decode_outlines(bytes: &[u8], entries: &mut CacheEntries) -> Option<()> {
-    let mut reader = CacheFileReader(bytes);
+pub(super) fn decode_outlines(bytes: &[u8], entries: &mut ContentCacheEntries) -> Option<()> {
+    let mut reader = ContentCacheFileReader(bytes);
     for _ in 0..reader.number()? {
         let hash = reader.array()?;
         let [tag] = reader.array()?;
@@ -127,9 +127,9 @@ pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// The rest of a payload that is being read.
-struct CacheFileReader<'a>(&'a [u8]);
+struct ContentCacheFileReader<'a>(&'a [u8]);
 
-impl CacheFileReader<'_> {
+impl ContentCacheFileReader<'_> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (array, rest) = self.0.split_first_chunk()?;
         self.0 = rest;

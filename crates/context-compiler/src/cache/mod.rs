@@ -20,4 +20,4 @@ mod store;
 mod tests;
 
 pub use content_cache::ContentCache;
-pub(crate) use entries::{ContentKind, QuoteKey, QuotedContentSize};
+pub(crate) use entries::{ContentKind, QuotedContentSize, QuotedSizeKey};

@@ -27,7 +27,7 @@ const UNFINISHED_AGE: Duration = Duration::from_secs(3600);
 
 /// One of the two files of a project.
 #[derive(Clone, Copy)]
-pub(super) enum CacheFile {
+pub(super) enum ContentCacheFile {
     /// The index and the facts.
     Facts,
     /// The outlines. They have a file of their own because they are larger and often not needed.
@@ -35,7 +35,7 @@ pub(super) enum CacheFile {
 }
 
 /// The files of one project and counter in a folder.
-pub(super) struct CacheFolder {
+pub(super) struct ContentCacheFolder {
     folder: OwnedFd,
     /// The beginning of the names of the files.
     name_prefix: String,
@@ -59,7 +59,7 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-impl CacheFolder {
+impl ContentCacheFolder {
     /// Opens `folder`, which is created if it does not exist.
     pub(super) fn open(folder: &Path, project: &str, counter: &str) -> io::Result<Self> {
         create_private_folder(folder)?;
@@ -82,16 +82,16 @@ impl CacheFolder {
         Ok(Self { folder, name_prefix, header })
     }
 
-    fn file_name(&self, file: CacheFile) -> String {
+    fn file_name(&self, file: ContentCacheFile) -> String {
         let extension = match file {
-            CacheFile::Facts => "facts",
-            CacheFile::Outlines => "outlines",
+            ContentCacheFile::Facts => "facts",
+            ContentCacheFile::Outlines => "outlines",
         };
         format!("{}.{extension}", self.name_prefix)
     }
 
     /// Returns the payload of a file; `None` if there is no such file or anything is wrong with it.
-    pub(super) fn read(&self, file: CacheFile) -> Option<Vec<u8>> {
+    pub(super) fn read(&self, file: ContentCacheFile) -> Option<Vec<u8>> {
         // NONBLOCK, since a pipe of that name would block the opening; its kind is checked below.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let handle = fs::openat(&self.folder, self.file_name(file), flags, Mode::empty()).ok()?;
@@ -115,7 +115,7 @@ impl CacheFolder {
     }
 
     /// Replaces a file by `payload`, whole or not at all.
-    pub(super) fn write(&self, file: CacheFile, payload: Vec<u8>) -> io::Result<()> {
+    pub(super) fn write(&self, file: ContentCacheFile, payload: Vec<u8>) -> io::Result<()> {
         static NEXT_TEMPORARY: AtomicU64 = AtomicU64::new(0);
         let mut bytes = self.header.clone();
         bytes.extend(payload);

@@ -8,7 +8,9 @@
 use crate::cache::ContentCache;
 use crate::code::{CodeSurvey, FileKind, SurveyOptions, survey};
 use crate::hash::hash_content;
-use crate::source::{FileContent, FileState, FolderTree, ReadError, SourceTree, TreeEntry};
+use crate::source::{
+    FolderTree, SourceFileContent, SourceFileState, SourceReadError, SourceTree, SourceTreeEntry,
+};
 use crate::tokens::{EstimatingCounter, TokenCounter};
 use crate::{CodeDetail, Compiler, ContextRequest};
 use std::fs;
@@ -34,7 +36,7 @@ impl AgedTree {
         self.reads.swap(0, Ordering::Relaxed)
     }
 
-    fn shifted(&self, mut state: FileState) -> FileState {
+    fn shifted(&self, mut state: SourceFileState) -> SourceFileState {
         state.mtime_ns += self.shift_s * 1_000_000_000;
         state.ctime_ns += self.shift_s * 1_000_000_000;
         state
@@ -42,15 +44,15 @@ impl AgedTree {
 }
 
 impl SourceTree for AgedTree {
-    fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
+    fn read(&self, path: &str, max_bytes: u64) -> Result<SourceFileContent, SourceReadError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         let content = self.folder.read(path, max_bytes)?;
-        Ok(FileContent { state: self.shifted(content.state), ..content })
+        Ok(SourceFileContent { state: self.shifted(content.state), ..content })
     }
-    fn list(&self, path: &str) -> Result<Vec<TreeEntry>, ReadError> {
+    fn list(&self, path: &str) -> Result<Vec<SourceTreeEntry>, SourceReadError> {
         self.folder.list(path)
     }
-    fn state(&self, path: &str) -> Result<FileState, ReadError> {
+    fn state(&self, path: &str) -> Result<SourceFileState, SourceReadError> {
         self.folder.state(path).map(|state| self.shifted(state))
     }
 }
@@ -154,15 +156,15 @@ fn a_file_written_as_it_was_looked_at_is_read_again() {
 #[test]
 fn every_part_of_a_files_state_counts() {
     let cache = in_memory();
-    let state = FileState { size: 5, mtime_ns: 10, ctime_ns: 20, inode: 30 };
+    let state = SourceFileState { size: 5, mtime_ns: 10, ctime_ns: 20, inode: 30 };
     let settled = 2_000_000_020;
     cache.record_index_entry("a", &state, settled, hash_content(b"hello"));
     assert_eq!(cache.indexed_hash("a", &state), Some(hash_content(b"hello")));
     for other in [
-        FileState { size: 6, ..state },
-        FileState { mtime_ns: 9, ..state },
-        FileState { ctime_ns: 19, ..state },
-        FileState { inode: 31, ..state },
+        SourceFileState { size: 6, ..state },
+        SourceFileState { mtime_ns: 9, ..state },
+        SourceFileState { ctime_ns: 19, ..state },
+        SourceFileState { inode: 31, ..state },
     ] {
         assert_eq!(cache.indexed_hash("a", &other), None, "{other:?}");
     }
@@ -286,7 +288,7 @@ fn files_that_nobody_used_for_a_month_and_halves_that_nobody_finished_are_remove
 #[test]
 fn the_memory_is_bounded_and_what_was_used_last_stays() {
     let cache = ContentCache::with_max_bytes(Arc::new(EstimatingCounter), 64 << 10);
-    let state = FileState { size: 1, ..FileState::default() };
+    let state = SourceFileState { size: 1, ..SourceFileState::default() };
     let far = i128::MAX;
     for number in 0..10_000_u32 {
         cache.record_index_entry(&number.to_string(), &state, far, hash_content(&number.to_le_bytes()));

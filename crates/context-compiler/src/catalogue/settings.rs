@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CatalogueSettings {
-    pub(super) layout: LayoutSettings,
-    pub(super) roles: BTreeMap<String, RoleSettings>,
+    pub(super) layout: CatalogueLayoutSettings,
+    pub(super) roles: BTreeMap<String, CatalogueRoleSettings>,
 }
 
 /// The table `[layout]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct LayoutSettings {
+pub(super) struct CatalogueLayoutSettings {
     folders: Option<Vec<String>>,
     conventions: Option<Vec<String>>,
     orientation: Option<Vec<String>>,
@@ -27,7 +27,7 @@ pub(super) struct LayoutSettings {
 /// A table `[roles.NAME]`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct RoleSettings {
+pub(super) struct CatalogueRoleSettings {
     /// The role whose values are taken for the keys that are absent here.
     pub(super) extends: Option<String>,
     /// Must be true to replace a role that exists already.
@@ -61,7 +61,7 @@ pub(crate) struct PlanningLayout {
     pub(crate) plans: Vec<String>,
 }
 
-impl LayoutSettings {
+impl CatalogueLayoutSettings {
     /// Returns `base` with the values that are set here.
     pub(super) fn apply_to(self, base: PlanningLayout) -> PlanningLayout {
         PlanningLayout {
@@ -75,7 +75,7 @@ impl LayoutSettings {
     }
 }
 
-impl RoleSettings {
+impl CatalogueRoleSettings {
     /// Returns `base` with the values that are set here.
     pub(super) fn apply_to(self, base: RoleProfile) -> RoleProfile {
         RoleProfile {

@@ -3,7 +3,7 @@
 use super::error::{CatalogueError, CatalogueProblem};
 use super::path::is_path_beneath_root;
 use super::role::{RoleProfile, is_role_name};
-use super::settings::{CatalogueSettings, PlanningLayout, RoleSettings};
+use super::settings::{CatalogueRoleSettings, CatalogueSettings, PlanningLayout};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -66,7 +66,7 @@ impl Catalogue {
         Ok(Self { layout, roles })
     }
 
-    fn check_role(&self, name: &str, settings: &RoleSettings) -> Result<(), CatalogueProblem> {
+    fn check_role(&self, name: &str, settings: &CatalogueRoleSettings) -> Result<(), CatalogueProblem> {
         let role = name.to_owned();
         if !is_role_name(name) {
             return Err(CatalogueProblem::RoleName { role });
@@ -87,7 +87,7 @@ impl Catalogue {
     fn resolve(
         &self,
         role: &str,
-        added: &BTreeMap<String, RoleSettings>,
+        added: &BTreeMap<String, CatalogueRoleSettings>,
     ) -> Result<RoleProfile, CatalogueProblem> {
         let mut chain: Vec<&str> = Vec::new();
         let mut name = role;

@@ -1,7 +1,7 @@
 //! The patch of one file: written with its secrets masked, and divided into hunks.
 
 use super::private_key::mask_key_lines;
-use crate::changes::{ChangeKind, ChangedFile};
+use crate::changes::{ChangedFile, FileChangeKind};
 use crate::load::FileLoader;
 use crate::text::{display_path, normalise};
 use std::borrow::Cow;
@@ -10,13 +10,13 @@ use std::borrow::Cow;
 pub(super) fn masked_patch(loader: &FileLoader<'_>, file: &ChangedFile, hunks: &str) -> (String, usize) {
     let path = display_path(&file.path);
     let (before, after) = match file.kind {
-        ChangeKind::Added | ChangeKind::Untracked => ("/dev/null".to_owned(), format!("b/{path}")),
-        ChangeKind::Deleted => (format!("a/{path}"), "/dev/null".to_owned()),
-        ChangeKind::Modified => (format!("a/{path}"), format!("b/{path}")),
+        FileChangeKind::Added | FileChangeKind::Untracked => ("/dev/null".to_owned(), format!("b/{path}")),
+        FileChangeKind::Deleted => (format!("a/{path}"), "/dev/null".to_owned()),
+        FileChangeKind::Modified => (format!("a/{path}"), format!("b/{path}")),
     };
     let (hunks, key_lines) = match file.kind {
         // The hunk of an untracked file is the whole file, which was masked before it became a hunk.
-        ChangeKind::Untracked => (Cow::Borrowed(hunks), 0),
+        FileChangeKind::Untracked => (Cow::Borrowed(hunks), 0),
         _ => mask_key_lines(loader, file, hunks),
     };
     let (text, redactions) = loader.mask(normalise(&format!("--- {before}\n+++ {after}\n{hunks}")));

@@ -5,7 +5,7 @@
 
 use crate::changes::ChangedFile;
 use crate::load::FileLoader;
-use crate::source::ReadError;
+use crate::source::SourceReadError;
 use std::borrow::Cow;
 
 /// The end of the first and of the last line of a private key in PEM armour.
@@ -50,7 +50,7 @@ fn file_has_armour(loader: &FileLoader<'_>, file: &ChangedFile) -> bool {
     match loader.tree.read(&file.path, MAX_SEARCHED_BYTES) {
         Ok(content) => content.bytes.windows(ARMOUR.len()).any(|window| window == ARMOUR.as_bytes()),
         // Fail closed: what was not searched may have a key.
-        Err(ReadError::TooLarge { .. }) => true,
+        Err(SourceReadError::TooLarge { .. }) => true,
         Err(_) => false,
     }
 }

@@ -3,11 +3,11 @@
 use super::patch::{is_lock_file, masked_patch, split_hunks};
 use super::untracked::UntrackedFiles;
 use crate::catalogue::DiffDetail;
-use crate::changes::{ChangeKind, ChangedFile, Changes, ChangesOutcome, LineCounts};
+use crate::changes::{ChangedFile, ChangedLineCounts, Changes, FileChangeKind, RepositoryChangesOutcome};
 use crate::ignore::ContextIgnore;
 use crate::load::{FileLoader, SENSITIVE_NAME};
 use crate::manifest::{OmittedContent, SectionKind};
-use crate::pieces::{LARGE_PIECE_BYTES, PieceClass, PieceRank, TextPiece};
+use crate::pieces::{LARGE_PIECE_BYTES, TextPiece, TextPieceClass, TextPieceRank};
 use crate::section::{QuotedSection, SourceProvenance};
 use crate::sensitive_name::is_sensitive_name;
 use crate::text::{TextEncoding, display_path, group_digits, sha256_hex};
@@ -92,13 +92,15 @@ impl<'a> ChangeCollector<'a> {
         if let Some(reason) = hidden {
             hunks.clear();
             self.omissions.push(OmittedContent::in_manifest(&file.path, reason));
-        } else if is_full && file.kind == ChangeKind::Untracked && self.untracked_files < MAX_UNTRACKED_FILES
+        } else if is_full
+            && file.kind == FileChangeKind::Untracked
+            && self.untracked_files < MAX_UNTRACKED_FILES
         {
             self.untracked_files += 1;
             match self.untracked.addition(&file.path) {
                 Ok(addition) => {
                     hunks = addition.hunk;
-                    line_counts = Some(LineCounts { added: addition.lines, removed: 0 });
+                    line_counts = Some(ChangedLineCounts { added: addition.lines, removed: 0 });
                 }
                 Err(error) => self.omissions.push(OmittedContent::in_manifest(&file.path, error)),
             }
@@ -109,7 +111,7 @@ impl<'a> ChangeCollector<'a> {
             false => (String::new(), 0),
         };
         // git counts no lines of untracked files, so the total counts those that were read here.
-        if let (ChangeKind::Untracked, Some(counts)) = (file.kind, line_counts) {
+        if let (FileChangeKind::Untracked, Some(counts)) = (file.kind, line_counts) {
             self.untracked_lines += counts.added;
         }
         // The name of a file can be a secret too.
@@ -130,22 +132,26 @@ impl<'a> ChangeCollector<'a> {
 fn text_and_pieces(statistics: &str, files: &[FileChange]) -> (String, Vec<TextPiece>) {
     let mut text = String::new();
     let mut pieces = Vec::new();
-    let mut push = |piece: &str, rank: PieceRank| {
+    let mut push = |piece: &str, rank: TextPieceRank| {
         let start = text.len();
         text.push_str(piece);
         pieces.push(TextPiece { range: start..text.len(), rank: Some(rank) });
     };
-    push(statistics, PieceRank::new(PieceClass::Opening, 0));
+    push(statistics, TextPieceRank::new(TextPieceClass::Opening, 0));
     for file in files.iter().take(MAX_LISTED_FILES) {
-        push(&file.stat_line, PieceRank::new(PieceClass::Opening, 1));
+        push(&file.stat_line, TextPieceRank::new(TextPieceClass::Opening, 1));
     }
     if let Some(more) = files.len().checked_sub(MAX_LISTED_FILES).filter(|more| *more > 0) {
-        push(&format!("… and {} more files\n", group_digits(more)), PieceRank::new(PieceClass::Opening, 1));
+        push(
+            &format!("… and {} more files\n", group_digits(more)),
+            TextPieceRank::new(TextPieceClass::Opening, 1),
+        );
     }
     for (file, order) in files.iter().zip(order_by_size(files)) {
-        let class = if file.patch.len() > LARGE_PATCH_BYTES { PieceClass::Large } else { PieceClass::Normal };
+        let class =
+            if file.patch.len() > LARGE_PATCH_BYTES { TextPieceClass::Large } else { TextPieceClass::Normal };
         for hunk in split_hunks(&file.patch) {
-            push(hunk, PieceRank::new(class, order));
+            push(hunk, TextPieceRank::new(class, order));
         }
     }
     (text, pieces)
@@ -187,11 +193,11 @@ fn statistics(changes: &Changes, untracked_lines: u64) -> String {
 }
 
 /// Returns the line of `file` in the statistics, such as `M src/lib.rs +1 -2`.
-fn stat_line(file: &ChangedFile, line_counts: Option<LineCounts>, hidden: Option<&str>) -> String {
+fn stat_line(file: &ChangedFile, line_counts: Option<ChangedLineCounts>, hidden: Option<&str>) -> String {
     let mut line = format!("{} {}", file.kind.letter(), display_path(&file.path));
     let _ = match line_counts {
-        Some(LineCounts { added, removed }) => write!(line, " +{added} -{removed}"),
-        None if file.kind == ChangeKind::Untracked => Ok(()),
+        Some(ChangedLineCounts { added, removed }) => write!(line, " +{added} -{removed}"),
+        None if file.kind == FileChangeKind::Untracked => Ok(()),
         None => write!(line, " binary"),
     };
     if let Some(reason) = hidden {
@@ -204,7 +210,7 @@ fn stat_line(file: &ChangedFile, line_counts: Option<LineCounts>, hidden: Option
 /// Returns the description of the changes for the summary of the document.
 pub(crate) fn describe_outcome(changes: &Changes) -> String {
     match &changes.outcome {
-        ChangesOutcome::Changed => format!("{} files", group_digits(changes.files.len())),
+        RepositoryChangesOutcome::Changed => format!("{} files", group_digits(changes.files.len())),
         outcome => display_path(&outcome.describe()).into_owned(),
     }
 }

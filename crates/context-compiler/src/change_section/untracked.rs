@@ -1,7 +1,7 @@
 //! Untracked files, shown as additions of all their lines.
 
-use crate::load::{FileLoadError, FileLoader};
-use crate::source::{EntryKind, TreeEntry};
+use crate::load::{FileLoader, SourceLoadError};
+use crate::source::{SourceEntryKind, SourceTreeEntry};
 use std::collections::BTreeMap;
 
 /// The largest untracked file whose lines are shown, in bytes.
@@ -10,7 +10,7 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 /// Reads untracked files, and lists each folder only once.
 pub(super) struct UntrackedFiles<'a> {
     loader: &'a FileLoader<'a>,
-    folders: BTreeMap<&'a str, Vec<TreeEntry>>,
+    folders: BTreeMap<&'a str, Vec<SourceTreeEntry>>,
 }
 
 /// An untracked file as one hunk.
@@ -25,7 +25,7 @@ pub(super) enum UntrackedError {
     #[error("a symbolic link")]
     Link,
     #[error(transparent)]
-    Load(#[from] FileLoadError),
+    Load(#[from] SourceLoadError),
 }
 
 impl<'a> UntrackedFiles<'a> {
@@ -40,15 +40,15 @@ impl<'a> UntrackedFiles<'a> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let entries = self.folders.entry(folder).or_insert_with(|| tree.list(folder).unwrap_or_default());
         let kind = entries.iter().find(|entry| entry.name == name).map(|entry| entry.kind);
-        if kind == Some(EntryKind::Link) || tree.resolve(path).is_ok_and(|resolved| resolved != path) {
+        if kind == Some(SourceEntryKind::Link) || tree.resolve(path).is_ok_and(|resolved| resolved != path) {
             return Err(UntrackedError::Link);
         }
-        let content = tree.read(path, MAX_FILE_BYTES).map_err(FileLoadError::from)?;
+        let content = tree.read(path, MAX_FILE_BYTES).map_err(SourceLoadError::from)?;
         let bytes = content.bytes.len() as u64;
-        let decoded = crate::text::decode(&content.bytes).ok_or(FileLoadError::Binary { bytes })?;
+        let decoded = crate::text::decode(&content.bytes).ok_or(SourceLoadError::Binary { bytes })?;
         let lines = decoded.text.matches('\n').count() as u64;
         if lines == 0 {
-            return Err(FileLoadError::Empty.into());
+            return Err(SourceLoadError::Empty.into());
         }
         // Masked before each line gets its sign: a redactor knows a key in PEM armour by its whole lines.
         let (text, _) = self.loader.mask(decoded.text);

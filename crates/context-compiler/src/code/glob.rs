@@ -1,13 +1,13 @@
 //! The globs of a selection.
 
-use super::selection::SelectError;
+use super::selection::SourceSelectError;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// Returns `pattern` without `./` and trailing slashes.
 ///
 /// # Errors
 /// The pattern is empty, absolute or leaves the root, or has components that no path of a project has.
-pub(super) fn normalise_pattern(pattern: &str) -> Result<&str, SelectError> {
+pub(super) fn normalise_pattern(pattern: &str) -> Result<&str, SourceSelectError> {
     let problem = if pattern.is_empty() {
         "is empty"
     } else if pattern.starts_with('/') || pattern.get(1..2) == Some(":") {
@@ -20,7 +20,7 @@ pub(super) fn normalise_pattern(pattern: &str) -> Result<&str, SelectError> {
     } else {
         return Ok(pattern.strip_prefix("./").unwrap_or(pattern).trim_end_matches('/'));
     };
-    Err(SelectError::InvalidGlob { glob: pattern.to_owned(), problem: problem.to_owned() })
+    Err(SourceSelectError::InvalidGlob { glob: pattern.to_owned(), problem: problem.to_owned() })
 }
 
 /// Returns the byte offset of the first wildcard in `pattern`.
@@ -28,7 +28,7 @@ pub(super) fn first_wildcard(pattern: &str) -> Option<usize> {
     pattern.find(['*', '?', '[', '{', '\\'])
 }
 
-pub(super) fn parse_glob(pattern: &str) -> Result<Glob, SelectError> {
+pub(super) fn parse_glob(pattern: &str) -> Result<Glob, SourceSelectError> {
     let mut builder = GlobBuilder::new(pattern);
     // `*` stops at a slash, as in gitignore and in shells. The escape is set, since globset has none by default on
     // Windows.
@@ -36,12 +36,12 @@ pub(super) fn parse_glob(pattern: &str) -> Result<Glob, SelectError> {
     glob.map_err(|error| invalid_glob(pattern, &error))
 }
 
-pub(super) fn build_set(globs: &GlobSetBuilder) -> Result<GlobSet, SelectError> {
+pub(super) fn build_set(globs: &GlobSetBuilder) -> Result<GlobSet, SourceSelectError> {
     globs.build().map_err(|error| invalid_glob("", &error))
 }
 
-fn invalid_glob(pattern: &str, error: &globset::Error) -> SelectError {
-    SelectError::InvalidGlob {
+fn invalid_glob(pattern: &str, error: &globset::Error) -> SourceSelectError {
+    SourceSelectError::InvalidGlob {
         glob: pattern.to_owned(),
         problem: format!("cannot be read: {}", error.kind()),
     }

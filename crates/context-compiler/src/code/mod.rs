@@ -14,5 +14,7 @@ mod walk;
 
 pub use map::{CodeMap, ExportedName, MappedFile, ReferringFile, map};
 pub use select::select;
-pub use selection::{MatchedFiles, SelectError, SelectOptions, SkipReason, SkippedPath};
+pub use selection::{
+    MatchedFiles, SkippedSourcePath, SourceSelectError, SourceSelectOptions, SourceSkipReason,
+};
 pub use survey::{CodeSurvey, FileFacts, FileKind, SurveyOptions, survey};

@@ -1,10 +1,12 @@
 //! Selection of files by globs.
 
 use super::glob::{build_set, first_wildcard, normalise_pattern, parse_glob};
-use super::selection::{MatchedFiles, SelectError, SelectOptions, SkipReason, SkippedPath};
-use super::walk::{FolderWalk, WalkResult};
+use super::selection::{
+    MatchedFiles, SkippedSourcePath, SourceSelectError, SourceSelectOptions, SourceSkipReason,
+};
+use super::walk::{SourceFolderWalk, SourceWalkResult};
 use crate::source::path::{is_at_or_beneath, join};
-use crate::source::{ReadError, SourceTree};
+use crate::source::{SourceReadError, SourceTree};
 use globset::{GlobSet, GlobSetBuilder};
 use std::collections::BTreeSet;
 
@@ -26,12 +28,12 @@ pub fn select(
     tree: &dyn SourceTree,
     include: &[String],
     exclude: &[String],
-    options: &SelectOptions,
-) -> Result<MatchedFiles, SelectError> {
+    options: &SourceSelectOptions,
+) -> Result<MatchedFiles, SourceSelectError> {
     let includes = IncludeGlobs::parse(tree, include)?;
     let excluded = parse_excludes(exclude)?;
     let IncludeGlobs { globs, bases, exact_paths, mut selection } = includes;
-    let walk = FolderWalk::new(tree, build_set(&globs)?, excluded, options);
+    let walk = SourceFolderWalk::new(tree, build_set(&globs)?, excluded, options);
     for base in &bases {
         // A base beneath another one is met on the way from there.
         if !bases.iter().any(|outer| outer != base && is_at_or_beneath(base, outer)) {
@@ -39,12 +41,12 @@ pub fn select(
         }
     }
     let exact_paths = exact_paths.into_iter().filter(|path| !walk.is_excluded(path)).collect::<Vec<_>>();
-    let WalkResult { mut files, skipped, ignored, too_many } = walk.run();
+    let SourceWalkResult { mut files, skipped, ignored, too_many } = walk.run();
     files.extend(exact_paths);
     files.sort_unstable();
     files.dedup();
     if too_many || files.len() > options.max_files {
-        return Err(SelectError::TooManyFiles { limit: options.max_files });
+        return Err(SourceSelectError::TooManyFiles { limit: options.max_files });
     }
     selection.files = files;
     selection.skipped.extend(skipped);
@@ -68,7 +70,7 @@ struct IncludeGlobs {
 }
 
 impl IncludeGlobs {
-    fn parse(tree: &dyn SourceTree, patterns: &[String]) -> Result<Self, SelectError> {
+    fn parse(tree: &dyn SourceTree, patterns: &[String]) -> Result<Self, SourceSelectError> {
         let mut includes = Self {
             globs: GlobSetBuilder::new(),
             bases: BTreeSet::new(),
@@ -100,32 +102,32 @@ impl IncludeGlobs {
         tree: &dyn SourceTree,
         pattern: &str,
         path: &str,
-    ) -> Result<(), SelectError> {
-        let state = if path.is_empty() { Err(ReadError::IsFolder) } else { tree.state(path) };
+    ) -> Result<(), SourceSelectError> {
+        let state = if path.is_empty() { Err(SourceReadError::IsFolder) } else { tree.state(path) };
         let reason = match state {
             Ok(_) => {
                 self.exact_paths.push(path.to_owned());
                 return Ok(());
             }
-            Err(ReadError::IsFolder) => {
+            Err(SourceReadError::IsFolder) => {
                 // The name of a folder may hold characters that mean something in a glob, such as `[id]`.
                 self.globs.add(parse_glob(&join(&globset::escape(path), "**"))?);
                 self.bases.insert(path.to_owned());
                 return Ok(());
             }
-            Err(ReadError::NotFound) => {
+            Err(SourceReadError::NotFound) => {
                 self.selection.missing.push(pattern.to_owned());
                 return Ok(());
             }
-            Err(ReadError::NotRegular(_)) => SkipReason::NotRegular,
-            Err(_) => SkipReason::Unreadable,
+            Err(SourceReadError::NotRegular(_)) => SourceSkipReason::NotRegular,
+            Err(_) => SourceSkipReason::Unreadable,
         };
-        self.selection.skipped.push(SkippedPath { path: path.to_owned(), reason });
+        self.selection.skipped.push(SkippedSourcePath { path: path.to_owned(), reason });
         Ok(())
     }
 }
 
-fn parse_excludes(patterns: &[String]) -> Result<GlobSet, SelectError> {
+fn parse_excludes(patterns: &[String]) -> Result<GlobSet, SourceSelectError> {
     let mut globs = GlobSetBuilder::new();
     for pattern in patterns {
         let path = normalise_pattern(pattern)?;

@@ -4,19 +4,19 @@ use crate::parallel::default_threads;
 
 /// The options of [`select`](super::select()).
 #[derive(Clone, Debug)]
-pub struct SelectOptions {
+pub struct SourceSelectOptions {
     pub(super) threads: usize,
     pub(super) max_files: usize,
     pub(super) ignore_files: bool,
 }
 
-impl Default for SelectOptions {
+impl Default for SourceSelectOptions {
     fn default() -> Self {
         Self { threads: default_threads(), max_files: 200_000, ignore_files: true }
     }
 }
 
-impl SelectOptions {
+impl SourceSelectOptions {
     /// Lists folders on this many threads. By default as many as the machine has, at most 8. The result is the same.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
@@ -24,7 +24,7 @@ impl SelectOptions {
         self
     }
 
-    /// Returns [`SelectError::TooManyFiles`] for more files than this, which bounds the memory. 200,000 by default.
+    /// Returns [`SourceSelectError::TooManyFiles`] for more files than this, which bounds the memory. 200,000 by default.
     #[must_use]
     pub fn max_files(mut self, max_files: usize) -> Self {
         self.max_files = max_files;
@@ -46,7 +46,7 @@ pub struct MatchedFiles {
     /// The paths of the files, each once, in byte order.
     pub files: Vec<String>,
     /// Paths that match and were not selected, in byte order. Ignored paths are not among them, but counted in `ignored`.
-    pub skipped: Vec<SkippedPath>,
+    pub skipped: Vec<SkippedSourcePath>,
     /// The number of files and folders met that are ignored, or excluded by the request.
     pub ignored: usize,
     /// The includes without wildcards that name no file.
@@ -56,17 +56,17 @@ pub struct MatchedFiles {
 /// A path that matches and was not selected.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub struct SkippedPath {
+pub struct SkippedSourcePath {
     /// The path.
     pub path: String,
     /// The reason why it was not selected.
-    pub reason: SkipReason,
+    pub reason: SourceSkipReason,
 }
 
 /// The reason why a path was not selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum SkipReason {
+pub enum SourceSkipReason {
     /// Files of this name usually contain secrets (`.env`, `*.pem`, `id_rsa` …). An include that names the file exactly
     /// selects it.
     SensitiveName,
@@ -81,7 +81,7 @@ pub enum SkipReason {
 /// The reason why there is no selection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SelectError {
+pub enum SourceSelectError {
     /// A pattern that is no glob, or is not allowed.
     #[error("the glob `{glob}` {problem}")]
     InvalidGlob {

@@ -4,7 +4,7 @@ use crate::cache::{ContentCache, ContentKind};
 use crate::clock::now_ns;
 use crate::hash::{ContentHash, hash_content};
 use crate::parallel::{default_threads, map_in_order, thread_builder};
-use crate::source::{ReadError, SourceTree};
+use crate::source::{SourceReadError, SourceTree};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -162,7 +162,7 @@ fn measure_file(
 ) -> FileFacts {
     let content = match tree.read(path, max_bytes) {
         Ok(content) => content,
-        Err(ReadError::TooLarge { bytes }) => return without_content(path, FileKind::TooLarge, bytes),
+        Err(SourceReadError::TooLarge { bytes }) => return without_content(path, FileKind::TooLarge, bytes),
         Err(_) => return without_content(path, FileKind::Unreadable, 0),
     };
     let hash = hash_content(&content.bytes);

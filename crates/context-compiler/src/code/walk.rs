@@ -1,11 +1,11 @@
 //! A walk over the folders of a project, on several threads.
 
-use super::selection::{SelectOptions, SkipReason, SkippedPath};
+use super::selection::{SkippedSourcePath, SourceSelectOptions, SourceSkipReason};
 use crate::ignore::{UnreadableIgnoreFile, rules_within};
 use crate::parallel::run_on_threads;
 use crate::sensitive_name::is_sensitive_name;
 use crate::source::path::join;
-use crate::source::{EntryKind, SourceTree, TreeEntry};
+use crate::source::{SourceEntryKind, SourceTree, SourceTreeEntry};
 use globset::GlobSet;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use workspace::ignore_rules::FolderRules;
@@ -14,64 +14,64 @@ use workspace::ignore_rules::FolderRules;
 const VERSION_CONTROL_FOLDERS: [&str; 5] = [".git", ".hg", ".svn", ".jj", ".bzr"];
 
 /// A walk over the folders of a project.
-pub(super) struct FolderWalk<'a> {
+pub(super) struct SourceFolderWalk<'a> {
     tree: &'a dyn SourceTree,
     included: GlobSet,
     excluded: GlobSet,
-    options: &'a SelectOptions,
-    state: Mutex<WalkState>,
+    options: &'a SourceSelectOptions,
+    state: Mutex<SourceWalkState>,
     /// Notified when a folder is found, and when a worker has finished one.
     changed: Condvar,
 }
 
 /// The paths that a walk has met. The order of files and skipped paths is arbitrary.
 #[derive(Default)]
-pub(super) struct WalkResult {
+pub(super) struct SourceWalkResult {
     pub(super) files: Vec<String>,
-    pub(super) skipped: Vec<SkippedPath>,
+    pub(super) skipped: Vec<SkippedSourcePath>,
     pub(super) ignored: usize,
     /// True if the walk was ended because there are too many files.
     pub(super) too_many: bool,
 }
 
 #[derive(Default)]
-struct WalkState {
-    result: WalkResult,
+struct SourceWalkState {
+    result: SourceWalkResult,
     /// The folders that nobody has listed yet.
-    pending: Vec<PendingFolder>,
+    pending: Vec<PendingSourceFolder>,
     /// Workers that are listing a folder, and may find others.
     busy_workers: usize,
 }
 
 /// A folder to list, and the rules that count for its entries.
-struct PendingFolder {
+struct PendingSourceFolder {
     path: String,
     /// The rules of the folders above.
     rules: FolderRules,
 }
 
 /// Marks a worker as busy. It is dropped even if the worker panics: otherwise the others would wait for it.
-struct BusyGuard<'a, 'b>(&'a FolderWalk<'b>);
+struct BusyWalkerGuard<'a, 'b>(&'a SourceFolderWalk<'b>);
 
-impl Drop for BusyGuard<'_, '_> {
+impl Drop for BusyWalkerGuard<'_, '_> {
     fn drop(&mut self) {
         self.0.lock().busy_workers -= 1;
         self.0.changed.notify_all();
     }
 }
 
-impl<'a> FolderWalk<'a> {
+impl<'a> SourceFolderWalk<'a> {
     pub(super) fn new(
         tree: &'a dyn SourceTree,
         included: GlobSet,
         excluded: GlobSet,
-        options: &'a SelectOptions,
+        options: &'a SourceSelectOptions,
     ) -> Self {
         Self { tree, included, excluded, options, state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Walks everything beneath the bases.
-    pub(super) fn run(self) -> WalkResult {
+    pub(super) fn run(self) -> SourceWalkResult {
         run_on_threads(self.options.threads.max(1), || self.work());
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).result
     }
@@ -88,7 +88,7 @@ impl<'a> FolderWalk<'a> {
             // The folder is not listed here, so its ignore files are tried by name.
             match self.rules_in(&rules, &path, None) {
                 Ok(inner) => rules = inner,
-                Err(UnreadableIgnoreFile) => return self.skip(path, SkipReason::Unreadable),
+                Err(UnreadableIgnoreFile) => return self.skip(path, SourceSkipReason::Unreadable),
             }
             path = join(&path, name);
             if VERSION_CONTROL_FOLDERS.contains(&name)
@@ -99,7 +99,7 @@ impl<'a> FolderWalk<'a> {
                 return;
             }
         }
-        self.lock().pending.push(PendingFolder { path, rules });
+        self.lock().pending.push(PendingSourceFolder { path, rules });
     }
 
     /// Lists folders until none is pending and no other worker can find one.
@@ -121,26 +121,26 @@ impl<'a> FolderWalk<'a> {
             };
             state.busy_workers += 1;
             drop(state);
-            let busy = BusyGuard(self);
+            let busy = BusyWalkerGuard(self);
             self.list(folder);
             drop(busy);
         }
     }
 
-    fn list(&self, folder: PendingFolder) {
+    fn list(&self, folder: PendingSourceFolder) {
         let Ok(entries) = self.tree.list(&folder.path) else {
-            return self.skip(folder.path, SkipReason::Unreadable);
+            return self.skip(folder.path, SourceSkipReason::Unreadable);
         };
         // Without its rules a folder is skipped: they may be what keeps its files private.
         let Ok(rules) = self.rules_in(&folder.rules, &folder.path, Some(&entries)) else {
-            return self.skip(folder.path, SkipReason::Unreadable);
+            return self.skip(folder.path, SourceSkipReason::Unreadable);
         };
         // Collected without the lock, which each folder then takes once.
-        let mut found = WalkResult::default();
+        let mut found = SourceWalkResult::default();
         let mut folders = Vec::new();
         for entry in entries {
             let path = join(&folder.path, &entry.name);
-            let is_folder = entry.kind == EntryKind::Folder;
+            let is_folder = entry.kind == SourceEntryKind::Folder;
             // In a linked worktree and in a submodule `.git` is a file.
             let is_version_control = is_folder && VERSION_CONTROL_FOLDERS.contains(&entry.name.as_str());
             if is_version_control || entry.name == ".git" {
@@ -150,11 +150,11 @@ impl<'a> FolderWalk<'a> {
             if self.is_excluded(&path) || rules.is_ignored(path.as_bytes(), is_folder) {
                 found.ignored += 1;
             } else if is_folder {
-                folders.push(PendingFolder { path, rules: rules.clone() });
+                folders.push(PendingSourceFolder { path, rules: rules.clone() });
             } else if self.included.is_match(&path) {
                 match skip_reason(&entry, &path) {
                     None => found.files.push(path),
-                    Some(reason) => found.skipped.push(SkippedPath { path, reason }),
+                    Some(reason) => found.skipped.push(SkippedSourcePath { path, reason }),
                 }
             }
         }
@@ -173,7 +173,7 @@ impl<'a> FolderWalk<'a> {
         &self,
         above: &FolderRules,
         folder: &str,
-        entries: Option<&[TreeEntry]>,
+        entries: Option<&[SourceTreeEntry]>,
     ) -> Result<FolderRules, UnreadableIgnoreFile> {
         match self.options.ignore_files {
             true => rules_within(above, self.tree, folder, entries),
@@ -181,21 +181,21 @@ impl<'a> FolderWalk<'a> {
         }
     }
 
-    fn skip(&self, path: String, reason: SkipReason) {
-        self.lock().result.skipped.push(SkippedPath { path, reason });
+    fn skip(&self, path: String, reason: SourceSkipReason) {
+        self.lock().result.skipped.push(SkippedSourcePath { path, reason });
     }
 
-    fn lock(&self) -> MutexGuard<'_, WalkState> {
+    fn lock(&self) -> MutexGuard<'_, SourceWalkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns the reason why an entry that matches is not selected, if there is one.
-fn skip_reason(entry: &TreeEntry, path: &str) -> Option<SkipReason> {
+fn skip_reason(entry: &SourceTreeEntry, path: &str) -> Option<SourceSkipReason> {
     match entry.kind {
-        EntryKind::File if is_sensitive_name(path) => Some(SkipReason::SensitiveName),
-        EntryKind::File => None,
-        EntryKind::Link => Some(SkipReason::Link),
-        EntryKind::Folder | EntryKind::Other => Some(SkipReason::NotRegular),
+        SourceEntryKind::File if is_sensitive_name(path) => Some(SourceSkipReason::SensitiveName),
+        SourceEntryKind::File => None,
+        SourceEntryKind::Link => Some(SourceSkipReason::Link),
+        SourceEntryKind::Folder | SourceEntryKind::Other => Some(SourceSkipReason::NotRegular),
     }
 }

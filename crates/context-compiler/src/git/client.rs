@@ -1,7 +1,7 @@
 //! Running git so that the repository decides nothing but the answer.
 
 use super::filters::ConfigOverride;
-use crate::changes::ChangesOutcome;
+use crate::changes::RepositoryChangesOutcome;
 use process_runner::{Command, EnvPolicy, Limits, Output, OverLimit, SpawnErrorKind, Termination};
 use std::ffi::OsString;
 use std::path::Path;
@@ -58,7 +58,7 @@ where
         arguments: &[&str],
         overrides: &[ConfigOverride],
         max_bytes: usize,
-    ) -> Result<GitAnswer, ChangesOutcome> {
+    ) -> Result<GitAnswer, RepositoryChangesOutcome> {
         let limits = Limits::default()
             .timeout(self.time_limit)
             .capture(max_bytes)
@@ -67,7 +67,7 @@ where
         match (self.run)(command).await {
             Ok(output) => match output.termination {
                 Termination::TimedOut { .. } | Termination::IdleTimedOut { .. } => {
-                    Err(ChangesOutcome::TimedOut)
+                    Err(RepositoryChangesOutcome::TimedOut)
                 }
                 Termination::Cancelled { .. } => Err(failed("asking git was cancelled")),
                 _ => Ok(GitAnswer { output, max_bytes }),
@@ -75,11 +75,11 @@ where
             Err(process_runner::Error::Spawn(error))
                 if matches!(error.kind, SpawnErrorKind::NotFound { .. }) =>
             {
-                Err(ChangesOutcome::GitMissing)
+                Err(RepositoryChangesOutcome::GitMissing)
             }
             Err(
                 process_runner::Error::SpawnTimedOut { .. } | process_runner::Error::QueueTimedOut { .. },
-            ) => Err(ChangesOutcome::TimedOut),
+            ) => Err(RepositoryChangesOutcome::TimedOut),
             // The message of the system may contain paths, which a document must not show.
             Err(_) => Err(failed("git could not be run")),
         }
@@ -150,13 +150,13 @@ impl GitAnswer {
     }
 
     /// Returns the reason why git failed, in words of our own: git's messages contain paths.
-    pub(super) fn failure(&self) -> ChangesOutcome {
+    pub(super) fn failure(&self) -> RepositoryChangesOutcome {
         // git has no exit code for these; the messages are stable, and `LC_ALL=C` keeps them in English.
         const NO_REPOSITORY: [&str; 3] =
             ["not a git repository", "must be run in a work tree", "cannot use bare repository"];
         let message = self.output.stderr.text();
         if NO_REPOSITORY.iter().any(|part| message.contains(part)) {
-            return ChangesOutcome::NotARepository;
+            return RepositoryChangesOutcome::NotARepository;
         }
         if message.contains("dubious ownership") {
             return failed("the repository belongs to another user");
@@ -168,6 +168,6 @@ impl GitAnswer {
     }
 }
 
-pub(super) fn failed(reason: impl Into<String>) -> ChangesOutcome {
-    ChangesOutcome::Failed { reason: reason.into() }
+pub(super) fn failed(reason: impl Into<String>) -> RepositoryChangesOutcome {
+    RepositoryChangesOutcome::Failed { reason: reason.into() }
 }

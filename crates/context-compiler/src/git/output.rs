@@ -1,6 +1,6 @@
 //! Parsing of git's output.
 
-use crate::changes::{ChangeKind, ChangedFile, LineCounts};
+use crate::changes::{ChangedFile, ChangedLineCounts, FileChangeKind};
 use crate::source::name::printable_name;
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ pub(super) type FileTable = BTreeMap<String, ChangedFile>;
 
 /// The hunks of one file of a patch.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct FilePatch {
+pub(super) struct ChangedFilePatch {
     pub(super) path: String,
     pub(super) hunks: Vec<String>,
 }
@@ -33,9 +33,9 @@ pub(super) fn parse_changed_files(output: &[u8]) -> FileTable {
         if field.starts_with(':') {
             let Some(path) = fields.next() else { break };
             let kind = match field.rsplit(' ').next().and_then(|letters| letters.chars().next()) {
-                Some('A') => ChangeKind::Added,
-                Some('D') => ChangeKind::Deleted,
-                _ => ChangeKind::Modified,
+                Some('A') => FileChangeKind::Added,
+                Some('D') => FileChangeKind::Deleted,
+                _ => FileChangeKind::Modified,
             };
             files.entry(path.clone()).or_insert_with(|| ChangedFile::new(path, kind));
         } else {
@@ -44,7 +44,7 @@ pub(super) fn parse_changed_files(output: &[u8]) -> FileTable {
             let counts = (parts.next().map(str::parse), parts.next().map(str::parse));
             let file = parts.next().and_then(|path| files.get_mut(path));
             if let (Some(file), (Some(Ok(added)), Some(Ok(removed)))) = (file, counts) {
-                file.line_counts = Some(LineCounts { added, removed });
+                file.line_counts = Some(ChangedLineCounts { added, removed });
             }
         }
     }
@@ -55,7 +55,7 @@ pub(super) fn parse_changed_files(output: &[u8]) -> FileTable {
 ///
 /// A line of content begins with a sign or a backslash, and a name with a line feed is quoted, so no file can forge a
 /// header.
-pub(super) fn parse_patches(text: &str, is_complete: bool) -> Vec<FilePatch> {
+pub(super) fn parse_patches(text: &str, is_complete: bool) -> Vec<ChangedFilePatch> {
     let mut files: Vec<(Option<String>, Vec<String>)> = Vec::new();
     let mut in_hunks = false;
     for line in text.split_inclusive('\n') {
@@ -83,7 +83,7 @@ pub(super) fn parse_patches(text: &str, is_complete: bool) -> Vec<FilePatch> {
     if !is_complete && let Some((_, hunks)) = files.last_mut() {
         hunks.pop();
     }
-    files.into_iter().filter_map(|(path, hunks)| Some(FilePatch { path: path?, hunks })).collect()
+    files.into_iter().filter_map(|(path, hunks)| Some(ChangedFilePatch { path: path?, hunks })).collect()
 }
 
 /// Parses the path after `+++ ` or `--- `. git quotes it if it has special characters, and adds a tab if it has spaces.
@@ -148,7 +148,7 @@ mod tests {
     fn a_patch_that_was_cut_loses_its_last_hunk() {
         let text = "diff --git a/x b/x\nindex 1..2\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+diff --git\n@@ -5 +5 @@\n-c\n";
         let hunks = ["@@ -1 +1 @@\n-a\n+diff --git\n".to_owned(), "@@ -5 +5 @@\n-c\n".to_owned()];
-        let patch = |hunks: &[String]| FilePatch { path: "x".to_owned(), hunks: hunks.to_vec() };
+        let patch = |hunks: &[String]| ChangedFilePatch { path: "x".to_owned(), hunks: hunks.to_vec() };
         assert_eq!(parse_patches(text, true), [patch(&hunks)]);
         assert_eq!(parse_patches(text, false), [patch(&hunks[..1])]);
     }

@@ -4,8 +4,8 @@ use super::client::{GitAnswer, GitClient, failed};
 use super::filters::{ConfigOverride, ConfiguredFilters};
 use super::output::{FileTable, parse_changed_files, parse_patches, split_nul};
 use crate::catalogue::DiffDetail;
-use crate::changes::{ChangeKind, ChangedFile, Changes, ChangesOutcome};
-use crate::error::{Error, RequestField};
+use crate::changes::{ChangedFile, Changes, FileChangeKind, RepositoryChangesOutcome};
+use crate::error::{ContextRequestField, Error};
 use process_runner::{Command, Output};
 use std::time::{Duration, Instant};
 
@@ -98,15 +98,15 @@ const DIFF_ARGUMENTS: [&str; 14] = [
 ];
 
 /// The reason why a query ended early.
-enum QueryError {
+enum ChangesQueryError {
     /// The query is invalid.
     Invalid(Error),
     /// git gave no answer; this is the outcome.
-    NoAnswer(ChangesOutcome),
+    NoAnswer(RepositoryChangesOutcome),
 }
 
-impl From<ChangesOutcome> for QueryError {
-    fn from(outcome: ChangesOutcome) -> Self {
+impl From<RepositoryChangesOutcome> for ChangesQueryError {
+    fn from(outcome: RepositoryChangesOutcome) -> Self {
         Self::NoAnswer(outcome)
     }
 }
@@ -140,15 +140,15 @@ where
     F: Future<Output = Result<Output, process_runner::Error>>,
 {
     check_revision(&query.since)?;
-    let mut changes = Changes::new(&query.since, ChangesOutcome::Clean);
+    let mut changes = Changes::new(&query.since, RepositoryChangesOutcome::Clean);
     if query.detail == DiffDetail::Off {
         return Ok(changes);
     }
     let client = GitClient { command, run, time_limit: query.time_limit };
     match client.fill(&mut changes, query).await {
         Ok(()) => {}
-        Err(QueryError::NoAnswer(outcome)) => changes.outcome = outcome,
-        Err(QueryError::Invalid(error)) => return Err(error),
+        Err(ChangesQueryError::NoAnswer(outcome)) => changes.outcome = outcome,
+        Err(ChangesQueryError::Invalid(error)) => return Err(error),
     }
     Ok(changes)
 }
@@ -166,7 +166,7 @@ fn check_revision(revision: &str) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::invalid(RequestField::Since, reason))
+    Err(Error::invalid(ContextRequestField::Since, reason))
 }
 
 impl<C, R, F> GitClient<C, R>
@@ -176,7 +176,7 @@ where
     F: Future<Output = Result<Output, process_runner::Error>>,
 {
     /// Fills in outcome and files of `changes`, in two rounds of questions that git answers side by side.
-    async fn fill(&self, changes: &mut Changes, query: &ChangesQuery) -> Result<(), QueryError> {
+    async fn fill(&self, changes: &mut Changes, query: &ChangesQuery) -> Result<(), ChangesQueryError> {
         let revision = format!("{}^{{commit}}", query.since);
         // `^{commit}`, since a tag may name an object that is no commit. `--end-of-options`, since a revision is text
         // of the caller.
@@ -219,13 +219,13 @@ where
             changes.truncated |= !complete;
         }
         for path in split_nul(untracked.bytes(), untracked.is_complete()) {
-            let file = ChangedFile::new(path.clone(), ChangeKind::Untracked);
+            let file = ChangedFile::new(path.clone(), FileChangeKind::Untracked);
             // A path that was removed from the index and is still there is both; the change says more.
             files.entry(path).or_insert(file);
         }
         changes.files = files.into_values().collect();
-        if changes.outcome != ChangesOutcome::Unborn && !changes.files.is_empty() {
-            changes.outcome = ChangesOutcome::Changed;
+        if changes.outcome != RepositoryChangesOutcome::Unborn && !changes.files.is_empty() {
+            changes.outcome = RepositoryChangesOutcome::Changed;
         }
         Ok(())
     }
@@ -236,15 +236,15 @@ where
         changes: &mut Changes,
         since: &str,
         resolved: &GitAnswer,
-    ) -> Result<String, QueryError> {
+    ) -> Result<String, ChangesQueryError> {
         let base = match resolved.code() {
             Some(0) => resolved.name(),
             Some(1) if since != "HEAD" => {
                 let reason = format!("is `{since}`, and no commit, branch or tag is called that here");
-                return Err(QueryError::Invalid(Error::invalid(RequestField::Since, reason)));
+                return Err(ChangesQueryError::Invalid(Error::invalid(ContextRequestField::Since, reason)));
             }
             Some(1) => {
-                changes.outcome = ChangesOutcome::Unborn;
+                changes.outcome = RepositoryChangesOutcome::Unborn;
                 // Everything is compared with the empty tree. Its name depends on how the repository hashes objects.
                 self.ask(&["hash-object", "-t", "tree", "--stdin"], &[], MAX_LIST_BYTES).await?.name()
             }
@@ -264,7 +264,7 @@ where
         files: &mut FileTable,
         overrides: &[ConfigOverride],
         max_bytes: usize,
-    ) -> Result<bool, ChangesOutcome> {
+    ) -> Result<bool, RepositoryChangesOutcome> {
         let mut large = large_files(files);
         let started = Instant::now();
         let mut complete = true;
@@ -304,7 +304,7 @@ where
         files: &mut FileTable,
         overrides: &[ConfigOverride],
         max_bytes: usize,
-    ) -> Result<Option<String>, ChangesOutcome> {
+    ) -> Result<Option<String>, RepositoryChangesOutcome> {
         let arguments: Vec<&str> = DIFF_ARGUMENTS
             .into_iter()
             .chain(["-U3", "--patch", base, "--"])
@@ -326,7 +326,7 @@ where
 }
 
 /// Returns the filters that git listed. A filter that is not known cannot be disabled, so an incomplete list is a failure.
-fn configured_filters(listed: &GitAnswer) -> Result<ConfiguredFilters, ChangesOutcome> {
+fn configured_filters(listed: &GitAnswer) -> Result<ConfiguredFilters, RepositoryChangesOutcome> {
     if !listed.is_complete() {
         return Err(failed("its configuration names too many filters"));
     }

@@ -2,7 +2,7 @@
 
 use super::files::{CONTEXT_IGNORE_FILE, MAX_IGNORE_FILE_BYTES};
 use crate::source::path::join;
-use crate::source::{ReadError, SourceTree};
+use crate::source::{SourceReadError, SourceTree};
 use std::collections::BTreeMap;
 use workspace::ignore_rules::IgnoreFile;
 
@@ -45,7 +45,10 @@ impl<'a> ContextIgnore<'a> {
             match tree.read(&join(folder, CONTEXT_IGNORE_FILE), MAX_IGNORE_FILE_BYTES) {
                 Ok(content) => IgnoreFile::parse(&content.bytes),
                 Err(
-                    ReadError::NotFound | ReadError::IsFolder | ReadError::NotRegular(_) | ReadError::Outside,
+                    SourceReadError::NotFound
+                    | SourceReadError::IsFolder
+                    | SourceReadError::NotRegular(_)
+                    | SourceReadError::Outside,
                 ) => IgnoreFile::default(),
                 // Fail closed: the file may be what keeps these paths private.
                 Err(_) => IgnoreFile::parse(b"*"),

@@ -2,7 +2,7 @@
 
 use super::files::{IGNORE_FILES, MAX_IGNORE_FILE_BYTES};
 use crate::source::path::join;
-use crate::source::{EntryKind, ReadError, SourceTree, TreeEntry};
+use crate::source::{SourceEntryKind, SourceReadError, SourceTree, SourceTreeEntry};
 use workspace::ignore_rules::{FolderRules, GIT_INFO_EXCLUDE, IgnoreFile};
 
 /// An ignore file exists and cannot be read, so it is unknown what it ignores.
@@ -15,7 +15,7 @@ pub(crate) fn rules_within(
     above: &FolderRules,
     tree: &dyn SourceTree,
     folder: &str,
-    entries: Option<&[TreeEntry]>,
+    entries: Option<&[SourceTreeEntry]>,
 ) -> Result<FolderRules, UnreadableIgnoreFile> {
     above.with_folder(folder.as_bytes(), &IGNORE_FILES, |name| {
         if name == GIT_INFO_EXCLUDE {
@@ -27,14 +27,17 @@ pub(crate) fn rules_within(
             });
         }
         // A link is not followed: git does not follow one either, so that a repository cannot name a file outside.
-        let is_file = |entry: &TreeEntry| entry.name == name && entry.kind == EntryKind::File;
+        let is_file = |entry: &SourceTreeEntry| entry.name == name && entry.kind == SourceEntryKind::File;
         if entries.is_some_and(|entries| !entries.iter().any(is_file)) {
             return Ok(IgnoreFile::default());
         }
         match tree.read(&join(folder, name), MAX_IGNORE_FILE_BYTES) {
             Ok(content) => Ok(IgnoreFile::parse(&content.bytes)),
             Err(
-                ReadError::NotFound | ReadError::IsFolder | ReadError::NotRegular(_) | ReadError::Outside,
+                SourceReadError::NotFound
+                | SourceReadError::IsFolder
+                | SourceReadError::NotRegular(_)
+                | SourceReadError::Outside,
             ) => Ok(IgnoreFile::default()),
             Err(_) => Err(UnreadableIgnoreFile),
         }

@@ -18,19 +18,19 @@ pub(super) fn definitions(language: Language, text: &str) -> Option<FileDefiniti
         return None;
     }
     let tree = parse(language, text)?;
-    let mut collector = DefinitionCollector { language, text, definitions: Vec::new() };
+    let mut collector = OutlineDefinitionCollector { language, text, definitions: Vec::new() };
     collector.visit_children(tree.root_node(), 0, false, 0);
     let has_errors = tree.root_node().has_error();
     Some(FileDefinitions { definitions: collector.definitions, has_errors })
 }
 
-struct DefinitionCollector<'t> {
+struct OutlineDefinitionCollector<'t> {
     language: Language,
     text: &'t str,
     definitions: Vec<Definition>,
 }
 
-impl DefinitionCollector<'_> {
+impl OutlineDefinitionCollector<'_> {
     /// Applies the rules to the children of `node`: `depth` counts definitions, `level` nodes.
     fn visit_children(&mut self, node: Node<'_>, depth: usize, in_type: bool, level: usize) {
         if level >= MAX_DEPTH {

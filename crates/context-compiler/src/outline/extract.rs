@@ -26,7 +26,10 @@ pub(super) fn extract(language: Language, text: &str) -> Option<Outline> {
     }
     let tree = parse(language, text)?;
     let mut extractor = OutlineExtractor { language, text, cuts: Vec::new(), symbols: Vec::new() };
-    extractor.visit_children(tree.root_node(), DefinitionScope { exported: true, depth: 0, in_type: false });
+    extractor.visit_children(
+        tree.root_node(),
+        OutlineDefinitionScope { exported: true, depth: 0, in_type: false },
+    );
     let OutlineExtractor { mut cuts, symbols, .. } = extractor;
     let identifiers = count_identifiers(&tree, text);
     // The outer one of two cuts with one start comes first, as `apply_cuts` requires.
@@ -68,7 +71,7 @@ pub(super) fn extract_with_bodies(
 ) -> Option<(String, usize)> {
     let tree = parse(language, text)?;
     let mut extractor = OutlineExtractor { language, text, cuts: Vec::new(), symbols: Vec::new() };
-    let scope = DefinitionScope { exported: true, depth: 0, in_type: false };
+    let scope = OutlineDefinitionScope { exported: true, depth: 0, in_type: false };
     extractor.visit_children(tree.root_node(), scope);
     let mut cuts = extractor.cuts;
     cuts.sort_by_key(|cut| (cut.range.start, std::cmp::Reverse(cut.range.end)));
@@ -79,7 +82,7 @@ pub(super) fn extract_with_bodies(
 
 /// The surroundings of a definition.
 #[derive(Clone, Copy)]
-struct DefinitionScope {
+struct OutlineDefinitionScope {
     exported: bool,
     depth: usize,
     in_type: bool,
@@ -99,7 +102,7 @@ impl<'t> OutlineExtractor<'t> {
     }
 
     /// Applies the rules to the children of `node`.
-    fn visit_children(&mut self, node: Node<'_>, scope: DefinitionScope) {
+    fn visit_children(&mut self, node: Node<'_>, scope: OutlineDefinitionScope) {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
         let (mut index, mut is_first) = (0, true);
@@ -122,7 +125,7 @@ impl<'t> OutlineExtractor<'t> {
     }
 
     /// Applies `rule` to one node.
-    fn visit(&mut self, node: Node<'_>, rule: Rule, scope: DefinitionScope, is_first: bool) {
+    fn visit(&mut self, node: Node<'_>, rule: Rule, scope: OutlineDefinitionScope, is_first: bool) {
         let exported = scope.exported && self.is_exported(node, scope);
         let broken = node.has_error();
         match rule {
@@ -157,7 +160,10 @@ impl<'t> OutlineExtractor<'t> {
                 let exported = exported || is_impl || kind == SymbolKind::Module;
                 if scope.depth < MAX_DEPTH {
                     self.shorten_docstring(body);
-                    self.visit_children(body, DefinitionScope { exported, depth: scope.depth + 1, in_type });
+                    self.visit_children(
+                        body,
+                        OutlineDefinitionScope { exported, depth: scope.depth + 1, in_type },
+                    );
                 }
             }
             Rule::Through => {
@@ -170,7 +176,7 @@ impl<'t> OutlineExtractor<'t> {
                     let depth = scope.depth + 1;
                     self.visit_children(
                         node,
-                        DefinitionScope { exported: exported || scope.exported, depth, ..scope },
+                        OutlineDefinitionScope { exported: exported || scope.exported, depth, ..scope },
                     );
                 }
             }
@@ -193,7 +199,7 @@ impl<'t> OutlineExtractor<'t> {
             return match inner.map(|inner| (inner.kind(), inner)) {
                 // A namespace of TypeScript.
                 Some(("internal_module", module)) => {
-                    let scope = DefinitionScope { exported, depth: 1, in_type: false };
+                    let scope = OutlineDefinitionScope { exported, depth: 1, in_type: false };
                     self.visit(module, Rule::Container(SymbolKind::Module), scope, false);
                 }
                 Some(("assignment", assignment)) if self.language == Language::Python => {
@@ -252,7 +258,11 @@ impl<'t> OutlineExtractor<'t> {
                         if let Some(body) = child.child_by_field_name("body") {
                             self.visit_children(
                                 body,
-                                DefinitionScope { exported: true, depth: MAX_DEPTH / 2, in_type: true },
+                                OutlineDefinitionScope {
+                                    exported: true,
+                                    depth: MAX_DEPTH / 2,
+                                    in_type: true,
+                                },
                             );
                         }
                     }
@@ -420,7 +430,7 @@ impl<'t> OutlineExtractor<'t> {
     }
 
     /// Returns true if other files may use the definition `node`.
-    fn is_exported(&self, node: Node<'_>, scope: DefinitionScope) -> bool {
+    fn is_exported(&self, node: Node<'_>, scope: OutlineDefinitionScope) -> bool {
         let text = self.text_of(node);
         let name = || name_of(node).map_or("", |name| self.text_of(name));
         match self.language {

@@ -2,7 +2,9 @@
 
 use super::name::printable_name;
 use super::stable_read::read_stable;
-use super::tree::{EntryKind, FileContent, FileState, ReadError, SourceTree, TreeEntry};
+use super::tree::{
+    SourceEntryKind, SourceFileContent, SourceFileState, SourceReadError, SourceTree, SourceTreeEntry,
+};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -21,7 +23,7 @@ const MAX_OPEN_ATTEMPTS: usize = 16;
 ///
 /// On Linux 5.6 and later the kernel resolves paths (`openat2(2)` with `RESOLVE_BENEATH` and
 /// `RESOLVE_NO_MAGICLINKS`): links that stay beneath the root are followed, links that leave it are
-/// [`ReadError::Outside`]. On other systems a path is opened component by component and no link is followed.
+/// [`SourceReadError::Outside`]. On other systems a path is opened component by component and no link is followed.
 #[derive(Debug)]
 pub struct FolderTree {
     handle: OwnedFd,
@@ -38,9 +40,9 @@ impl FolderTree {
     }
 
     /// Opens `path` beneath the root. It never blocks, whatever kind of file is there.
-    fn open_beneath(&self, path: &str, flags: OFlags) -> Result<OwnedFd, ReadError> {
+    fn open_beneath(&self, path: &str, flags: OFlags) -> Result<OwnedFd, SourceReadError> {
         if path.contains('\0') || path.starts_with('/') {
-            return Err(ReadError::Outside);
+            return Err(SourceReadError::Outside);
         }
         let path = if path.is_empty() { "." } else { path };
         // O_PATH refers to a file without opening it, so it cannot block, and openat2 rejects other flags beside it.
@@ -66,13 +68,13 @@ impl FolderTree {
     }
 
     /// Opens `path` component by component and follows no link.
-    fn open_by_components(&self, path: &str, flags: OFlags) -> Result<OwnedFd, ReadError> {
+    fn open_by_components(&self, path: &str, flags: OFlags) -> Result<OwnedFd, SourceReadError> {
         let mut parts = Vec::new();
         for part in Path::new(path).components() {
             match part {
                 Component::Normal(name) => parts.push(name),
                 Component::CurDir => {}
-                _ => return Err(ReadError::Outside),
+                _ => return Err(SourceReadError::Outside),
             }
         }
         let last = parts.pop().unwrap_or(OsStr::new("."));
@@ -89,7 +91,7 @@ impl FolderTree {
     /// Opens the regular file at `path`.
     ///
     /// On Linux its kind is checked through an `O_PATH` reference first, because opening a device can have an effect.
-    fn open_file(&self, path: &str, flags: OFlags) -> Result<(OwnedFd, Stat), ReadError> {
+    fn open_file(&self, path: &str, flags: OFlags) -> Result<(OwnedFd, Stat), SourceReadError> {
         #[cfg(target_os = "linux")]
         check_kind(&fs::fstat(self.open_beneath(path, OFlags::PATH)?).map_err(read_error)?)?;
         // The path may lead to another file by now, so the kind of this one is checked as well.
@@ -101,7 +103,7 @@ impl FolderTree {
 }
 
 impl SourceTree for FolderTree {
-    fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
+    fn read(&self, path: &str, max_bytes: u64) -> Result<SourceFileContent, SourceReadError> {
         let open = || {
             let (file, stat) = self.open_file(path, OFlags::RDONLY)?;
             Ok((File::from(file), state_of(&stat)))
@@ -109,7 +111,7 @@ impl SourceTree for FolderTree {
         read_stable(max_bytes, open, |file| Ok(state_of(&fs::fstat(file).map_err(read_error)?)))
     }
 
-    fn list(&self, path: &str) -> Result<Vec<TreeEntry>, ReadError> {
+    fn list(&self, path: &str) -> Result<Vec<SourceTreeEntry>, SourceReadError> {
         let folder = self.open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let mut entries = Vec::new();
         for entry in fs::Dir::read_from(&folder).map_err(read_error)? {
@@ -127,19 +129,19 @@ impl SourceTree for FolderTree {
                 kind = FileType::from_raw_mode(stat.st_mode);
             }
             let kind = match kind {
-                _ if has_invalid_bytes => EntryKind::Other,
-                FileType::RegularFile => EntryKind::File,
-                FileType::Directory => EntryKind::Folder,
-                FileType::Symlink => EntryKind::Link,
-                _ => EntryKind::Other,
+                _ if has_invalid_bytes => SourceEntryKind::Other,
+                FileType::RegularFile => SourceEntryKind::File,
+                FileType::Directory => SourceEntryKind::Folder,
+                FileType::Symlink => SourceEntryKind::Link,
+                _ => SourceEntryKind::Other,
             };
-            entries.push(TreeEntry { name, kind });
+            entries.push(SourceTreeEntry { name, kind });
         }
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(entries)
     }
 
-    fn state(&self, path: &str) -> Result<FileState, ReadError> {
+    fn state(&self, path: &str) -> Result<SourceFileState, SourceReadError> {
         #[cfg(target_os = "linux")]
         let file = self.open_beneath(path, OFlags::PATH)?;
         #[cfg(not(target_os = "linux"))]
@@ -149,7 +151,7 @@ impl SourceTree for FolderTree {
         Ok(state_of(&stat))
     }
 
-    fn resolve(&self, path: &str) -> Result<String, ReadError> {
+    fn resolve(&self, path: &str) -> Result<String, SourceReadError> {
         // A stack, so the components are in reverse: those of a link are pushed onto what is left of the path.
         let mut pending: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
         let mut resolved: Vec<String> = Vec::new();
@@ -158,7 +160,7 @@ impl SourceTree for FolderTree {
             match part.as_str() {
                 "" | "." => continue,
                 ".." => {
-                    resolved.pop().ok_or(ReadError::Outside)?;
+                    resolved.pop().ok_or(SourceReadError::Outside)?;
                     continue;
                 }
                 _ => resolved.push(part),
@@ -166,10 +168,11 @@ impl SourceTree for FolderTree {
             match fs::readlinkat(&self.handle, resolved.join("/"), Vec::new()) {
                 Ok(target) => {
                     links += 1;
-                    let target =
-                        target.to_str().map_err(|_| ReadError::NotRegular("a name that is not UTF-8"))?;
+                    let target = target
+                        .to_str()
+                        .map_err(|_| SourceReadError::NotRegular("a name that is not UTF-8"))?;
                     if links > MAX_LINKS || target.starts_with('/') {
-                        return Err(ReadError::Outside);
+                        return Err(SourceReadError::Outside);
                     }
                     resolved.pop();
                     pending.extend(target.split('/').rev().map(str::to_owned));
@@ -183,10 +186,10 @@ impl SourceTree for FolderTree {
     }
 }
 
-fn check_kind(stat: &Stat) -> Result<(), ReadError> {
-    Err(ReadError::NotRegular(match FileType::from_raw_mode(stat.st_mode) {
+fn check_kind(stat: &Stat) -> Result<(), SourceReadError> {
+    Err(SourceReadError::NotRegular(match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),
-        FileType::Directory => return Err(ReadError::IsFolder),
+        FileType::Directory => return Err(SourceReadError::IsFolder),
         FileType::Fifo => "a named pipe",
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
@@ -200,8 +203,8 @@ fn check_kind(stat: &Stat) -> Result<(), ReadError> {
     trivial_numeric_casts,
     reason = "the fields have other types on each system; a size is not negative"
 )]
-fn state_of(stat: &Stat) -> FileState {
-    FileState {
+fn state_of(stat: &Stat) -> SourceFileState {
+    SourceFileState {
         size: stat.st_size as u64,
         mtime_ns: i128::from(stat.st_mtime) * 1_000_000_000 + stat.st_mtime_nsec as i128,
         ctime_ns: i128::from(stat.st_ctime) * 1_000_000_000 + stat.st_ctime_nsec as i128,
@@ -209,12 +212,12 @@ fn state_of(stat: &Stat) -> FileState {
     }
 }
 
-fn read_error(errno: Errno) -> ReadError {
+fn read_error(errno: Errno) -> SourceReadError {
     match errno {
-        Errno::NOENT | Errno::NOTDIR => ReadError::NotFound,
+        Errno::NOENT | Errno::NOTDIR => SourceReadError::NotFound,
         // RESOLVE_BENEATH returns XDEV; O_NOFOLLOW at a link returns LOOP, and so does a loop of links.
-        Errno::XDEV | Errno::LOOP => ReadError::Outside,
-        other => ReadError::Io(other.into()),
+        Errno::XDEV | Errno::LOOP => SourceReadError::Outside,
+        other => SourceReadError::Io(other.into()),
     }
 }
 
@@ -244,12 +247,15 @@ mod tests {
         symlink(outside.path(), project.path().join("away")).unwrap();
         assert_eq!(folder.read("docs/b.md", 10).unwrap().bytes, b"text");
         for path in ["docs/c.md", "away/secret", "../x", "/etc/passwd", "docs/../../x"] {
-            assert!(matches!(folder.read(path, 10), Err(ReadError::Outside)), "{path}");
+            assert!(matches!(folder.read(path, 10), Err(SourceReadError::Outside)), "{path}");
             assert!(folder.state(path).is_err(), "{path}");
         }
-        assert!(matches!(folder.list("away"), Err(ReadError::Outside)));
+        assert!(matches!(folder.list("away"), Err(SourceReadError::Outside)));
         // Without openat2 no link is followed.
-        assert!(matches!(folder.open_by_components("docs/b.md", OFlags::RDONLY), Err(ReadError::Outside)));
+        assert!(matches!(
+            folder.open_by_components("docs/b.md", OFlags::RDONLY),
+            Err(SourceReadError::Outside)
+        ));
         assert!(folder.open_by_components("docs/a.md", OFlags::RDONLY).is_ok());
     }
 
@@ -257,16 +263,16 @@ mod tests {
     fn reading_a_pipe_is_an_error_and_does_not_block() {
         let (project, folder) = project();
         fs::mknodat(fs::CWD, project.path().join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
-        assert!(matches!(folder.read("pipe", 10), Err(ReadError::NotRegular("a named pipe"))));
-        assert!(matches!(folder.read("docs", 10), Err(ReadError::IsFolder)));
+        assert!(matches!(folder.read("pipe", 10), Err(SourceReadError::NotRegular("a named pipe"))));
+        assert!(matches!(folder.read("docs", 10), Err(SourceReadError::IsFolder)));
     }
 
     #[test]
     fn a_file_is_read_up_to_its_limit_and_no_further() {
         let (_project, folder) = project();
         assert_eq!(folder.read("docs/a.md", 4).unwrap().state.size, 4);
-        assert!(matches!(folder.read("docs/a.md", 3), Err(ReadError::TooLarge { bytes: 4 })));
-        assert!(matches!(folder.read("docs/z.md", 3), Err(ReadError::NotFound)));
+        assert!(matches!(folder.read("docs/a.md", 3), Err(SourceReadError::TooLarge { bytes: 4 })));
+        assert!(matches!(folder.read("docs/z.md", 3), Err(SourceReadError::NotFound)));
     }
 
     #[test]
@@ -276,10 +282,10 @@ mod tests {
         disk::write(project.path().join("docs").join(OsStr::from_bytes(b"\xff")), "").unwrap();
         let names: Vec<_> = folder.list("docs").unwrap().into_iter().map(|e| (e.name, e.kind)).collect();
         let expected = [
-            ("Z", EntryKind::Link),
-            ("\\xff", EntryKind::Other),
-            ("a.md", EntryKind::File),
-            ("deep", EntryKind::Folder),
+            ("Z", SourceEntryKind::Link),
+            ("\\xff", SourceEntryKind::Other),
+            ("a.md", SourceEntryKind::File),
+            ("deep", SourceEntryKind::Folder),
         ];
         assert_eq!(names, expected.map(|(name, kind)| (name.to_owned(), kind)));
     }

@@ -14,4 +14,6 @@ mod tree;
 pub use folder::FolderTree;
 pub use name::printable_name;
 pub use stable_read::read_stable;
-pub use tree::{EntryKind, FileContent, FileState, ReadError, SourceTree, TreeEntry};
+pub use tree::{
+    SourceEntryKind, SourceFileContent, SourceFileState, SourceReadError, SourceTree, SourceTreeEntry,
+};

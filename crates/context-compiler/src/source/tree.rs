@@ -6,64 +6,64 @@ use std::io;
 ///
 /// Paths are relative to the root, in UTF-8, with `/` between their components; the root itself is `""`. An
 /// implementation must open nothing outside the root, whatever a path or a link in it says. It must not block on a pipe,
-/// a socket or a device: for those it returns [`ReadError::NotRegular`].
+/// a socket or a device: for those it returns [`SourceReadError::NotRegular`].
 pub trait SourceTree: Send + Sync {
     /// Returns the content of the regular file at `path`, if it has at most `max_bytes` bytes. Links that stay beneath the
     /// root are followed.
     ///
     /// A file that changes while it is read is read again. If it keeps changing, the content is marked
-    /// [`unstable`](FileContent::unstable).
+    /// [`unstable`](SourceFileContent::unstable).
     ///
     /// # Errors
     /// There is no such regular file, it is too large, or it cannot be read.
-    fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError>;
+    fn read(&self, path: &str, max_bytes: u64) -> Result<SourceFileContent, SourceReadError>;
 
     /// Returns the entries of the folder at `path`, sorted by name in byte order. Links are not followed.
     ///
     /// # Errors
     /// There is no such folder, or it cannot be read.
-    fn list(&self, path: &str) -> Result<Vec<TreeEntry>, ReadError>;
+    fn list(&self, path: &str) -> Result<Vec<SourceTreeEntry>, SourceReadError>;
 
     /// Returns the state of the regular file at `path` without reading it. Links that stay beneath the root are followed.
     ///
     /// # Errors
     /// There is no such regular file, or its metadata cannot be read.
-    fn state(&self, path: &str) -> Result<FileState, ReadError>;
+    fn state(&self, path: &str) -> Result<SourceFileState, SourceReadError>;
 
     /// Returns the path that `path` leads to once the links on it are followed. The default returns `path` as it is: an
     /// implementation that follows links must override it.
     ///
     /// # Errors
     /// The path does not exist, or leads outside the root.
-    fn resolve(&self, path: &str) -> Result<String, ReadError> {
+    fn resolve(&self, path: &str) -> Result<String, SourceReadError> {
         Ok(path.to_owned())
     }
 }
 
 /// The content of a file, and the state of the file at that time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileContent {
+pub struct SourceFileContent {
     /// The bytes of the file, unchanged.
     pub bytes: Vec<u8>,
     /// The state of the file after it was read.
-    pub state: FileState,
+    pub state: SourceFileState,
     /// True if the file changed during each attempt to read it.
     pub unstable: bool,
 }
 
 /// One entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TreeEntry {
+pub struct SourceTreeEntry {
     /// The name. In a name that is not UTF-8, each invalid byte is written `\xNN` and the kind is
-    /// [`EntryKind::Other`], since a request cannot name such a file.
+    /// [`SourceEntryKind::Other`], since a request cannot name such a file.
     pub name: String,
     /// The kind of the entry.
-    pub kind: EntryKind,
+    pub kind: SourceEntryKind,
 }
 
 /// The kind of a folder's entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum SourceEntryKind {
     /// A regular file.
     File,
     /// A folder.
@@ -77,7 +77,7 @@ pub enum EntryKind {
 /// The state of a file. While it stays equal the file has not been written, as far as the clock of the file system can
 /// tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct FileState {
+pub struct SourceFileState {
     /// The size in bytes.
     pub size: u64,
     /// The time of the last change of the content, in nanoseconds from 1970.
@@ -92,7 +92,7 @@ pub struct FileState {
 /// The reason why a file or a folder could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReadError {
+pub enum SourceReadError {
     /// There is nothing of that name.
     #[error("does not exist")]
     NotFound,

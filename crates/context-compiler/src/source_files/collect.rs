@@ -5,8 +5,8 @@ use super::measure::{FileQuotability, measure_files};
 use crate::cache::ContentCache;
 use crate::change_section::is_lock_file;
 use crate::changes::Changes;
-use crate::code::{SelectOptions, SkipReason, select};
-use crate::error::{Error, RequestField};
+use crate::code::{SourceSelectOptions, SourceSkipReason, select};
+use crate::error::{ContextRequestField, Error};
 use crate::load::{FileLoader, SENSITIVE_NAME};
 use crate::manifest::OmittedContent;
 use crate::request::CodeDetail;
@@ -55,23 +55,25 @@ pub(crate) fn collect_source_files<'a>(
     if every_file && include.is_empty() {
         return Ok(None);
     }
-    let selection = match select(loader.tree, include, &request.exclude, &SelectOptions::default()) {
+    let selection = match select(loader.tree, include, &request.exclude, &SourceSelectOptions::default()) {
         Ok(selection) => selection,
         // Nobody asked for the files of a project that is too large, or that cannot be listed.
         Err(error) if !every_file => {
             let omissions = vec![OmittedContent::in_summary("source files", error)];
             return Ok(Some(CollectedSourceFiles { files: None, omissions, diagnostics: Vec::new() }));
         }
-        Err(error) => return Err(Error::invalid(RequestField::Include, format!("cannot be used: {error}"))),
+        Err(error) => {
+            return Err(Error::invalid(ContextRequestField::Include, format!("cannot be used: {error}")));
+        }
     };
     let mut omissions: Vec<OmittedContent> =
         selection.missing.iter().map(|path| OmittedContent::in_summary(path, "missing")).collect();
     omissions.extend(selection.skipped.iter().map(|skipped| {
         let reason = match skipped.reason {
-            SkipReason::SensitiveName => SENSITIVE_NAME,
-            SkipReason::Link => "a link; what it leads to is there under its own name",
-            SkipReason::NotRegular => "no regular file",
-            SkipReason::Unreadable => "cannot be read",
+            SourceSkipReason::SensitiveName => SENSITIVE_NAME,
+            SourceSkipReason::Link => "a link; what it leads to is there under its own name",
+            SourceSkipReason::NotRegular => "no regular file",
+            SourceSkipReason::Unreadable => "cannot be read",
         };
         OmittedContent::in_manifest(&skipped.path, reason)
     }));

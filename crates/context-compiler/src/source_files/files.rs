@@ -1,19 +1,19 @@
 //! The section of the source files.
 
-use super::index::{FileIndex, IndexedFiles, outline_text};
+use super::index::{IndexedFiles, SourceFileIndex, outline_text};
 use super::measure::{MAX_SOURCE_BYTES, SourceFile, fence_language};
-use super::partial::PartialText;
-use super::steps::{DetailStep, FileDetail, detail_steps};
+use super::partial::PartialSourceText;
+use super::steps::{DetailStep, SourceFileDetail, detail_steps};
 use crate::cache::ContentCache;
 use crate::changes::Changes;
-use crate::detail_level::DetailLevel;
+use crate::detail_level::SectionDetailLevel;
 use crate::format::{SectionHeading, fence_len};
 use crate::load::FileLoader;
-use crate::manifest::{SectionEntry, SectionKind};
+use crate::manifest::{ManifestSectionEntry, SectionKind};
 use crate::request::CodeDetail;
 use crate::section::SourceProvenance;
 use crate::text::{TextEncoding, group_digits, sha256_hex};
-use crate::writer::{FlexibleSection, SectionRenderer, SegmentWriter};
+use crate::writer::{FlexibleSegmentSection, SectionRenderer, SegmentWriter};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -22,7 +22,7 @@ const WEIGHT: usize = 3;
 
 /// The heading of the list of files.
 const LIST_HEADING: SectionHeading<'_> =
-    SectionHeading { path: "source files", language: "text", level: DetailLevel::Map, fence_len: 3 };
+    SectionHeading { path: "source files", language: "text", level: SectionDetailLevel::Map, fence_len: 3 };
 
 /// The source files of a request.
 pub(crate) struct SourceFiles<'a> {
@@ -35,16 +35,16 @@ pub(crate) struct SourceFiles<'a> {
     /// The tokens of the list with no file in it.
     list_frame_tokens: usize,
     /// Computed when it is first needed, because it takes parsing. It is not needed where every file is whole.
-    index: OnceLock<FileIndex>,
-    steps: OnceLock<StepCosts>,
-    last_part: Mutex<Option<ComputedPart>>,
+    index: OnceLock<SourceFileIndex>,
+    steps: OnceLock<DetailStepCosts>,
+    last_part: Mutex<Option<ComputedDetailSteps>>,
 }
 
 /// The part that was computed last.
-struct ComputedPart {
+struct ComputedDetailSteps {
     steps_before: usize,
     tokens: usize,
-    part: Option<PartialText>,
+    part: Option<PartialSourceText>,
 }
 
 /// The part of a request that concerns source files.
@@ -62,14 +62,14 @@ pub(super) struct SourceFileWishes<'a> {
 /// The files as a document with some budget shows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileSelection {
-    details: Vec<FileDetail>,
+    details: Vec<SourceFileDetail>,
     steps: usize,
     /// The file of the first step that does not fit, if there is room for a part of it.
-    part: Option<(usize, PartialText)>,
+    part: Option<(usize, PartialSourceText)>,
 }
 
 /// The steps, and the tokens of the list and the files after each of them.
-struct StepCosts {
+struct DetailStepCosts {
     steps: Vec<DetailStep>,
     costs: Vec<usize>,
 }
@@ -145,16 +145,16 @@ impl<'a> SourceFiles<'a> {
         }
     }
 
-    fn index(&self) -> &FileIndex {
+    fn index(&self) -> &SourceFileIndex {
         self.index.get_or_init(|| self.indexed().index())
     }
 
-    fn step_costs(&self) -> &StepCosts {
+    fn step_costs(&self) -> &DetailStepCosts {
         self.steps.get_or_init(|| {
             let index = self.index();
             let whole_costs: Vec<Option<usize>> = self.files.iter().map(SourceFile::whole_cost).collect();
             let steps = detail_steps(index, &whole_costs, self.may_be_whole(), self.wishes.every_file);
-            let mut details = vec![FileDetail::Hidden; self.files.len()];
+            let mut details = vec![SourceFileDetail::Hidden; self.files.len()];
             let mut cost = self.list_frame_tokens;
             let costs = steps.iter().map(|step| {
                 if let Some(detail) = details.get_mut(step.file) {
@@ -165,30 +165,34 @@ impl<'a> SourceFiles<'a> {
                 cost
             });
             let costs = costs.collect();
-            StepCosts { steps, costs }
+            DetailStepCosts { steps, costs }
         })
     }
 
     /// Returns the tokens of a file in `detail`.
-    fn cost(&self, index: &FileIndex, file: usize, detail: FileDetail) -> usize {
+    fn cost(&self, index: &SourceFileIndex, file: usize, detail: SourceFileDetail) -> usize {
         match detail {
-            FileDetail::Hidden => 0,
-            FileDetail::Name => index.names.get(file).map_or(0, |(_, cost)| *cost),
-            FileDetail::Line => index.lines.get(file).map_or(0, |(_, cost)| *cost),
-            FileDetail::Head => index.heads.get(file).and_then(Option::as_ref).map_or(0, |(_, cost)| *cost),
-            FileDetail::Outline => index.outline_costs.get(file).copied().flatten().unwrap_or_default(),
-            FileDetail::Whole => self.files.get(file).and_then(SourceFile::whole_cost).unwrap_or_default(),
+            SourceFileDetail::Hidden => 0,
+            SourceFileDetail::Name => index.names.get(file).map_or(0, |(_, cost)| *cost),
+            SourceFileDetail::Line => index.lines.get(file).map_or(0, |(_, cost)| *cost),
+            SourceFileDetail::Head => {
+                index.heads.get(file).and_then(Option::as_ref).map_or(0, |(_, cost)| *cost)
+            }
+            SourceFileDetail::Outline => index.outline_costs.get(file).copied().flatten().unwrap_or_default(),
+            SourceFileDetail::Whole => {
+                self.files.get(file).and_then(SourceFile::whole_cost).unwrap_or_default()
+            }
         }
     }
 
     /// Returns what is shown with `tokens`. With more of them no file loses detail: the steps that fit are taken, and a part
     /// of the one after them.
     fn select(&self, tokens: usize) -> FileSelection {
-        let StepCosts { steps, costs } = self.step_costs();
+        let DetailStepCosts { steps, costs } = self.step_costs();
         // Steps need not cost more than the ones before them, since a short file can be cheaper whole than in outline; the
         // last one that fits counts.
         let taken = costs.iter().rposition(|cost| *cost <= tokens).map_or(0, |last| last + 1);
-        let mut details = vec![FileDetail::Hidden; self.files.len()];
+        let mut details = vec![SourceFileDetail::Hidden; self.files.len()];
         for step in steps.iter().take(taken) {
             if let Some(detail) = details.get_mut(step.file) {
                 *detail = step.detail;
@@ -197,14 +201,20 @@ impl<'a> SourceFiles<'a> {
         let used = taken.checked_sub(1).and_then(|last| costs.get(last)).copied();
         let free = tokens.saturating_sub(used.unwrap_or(self.list_frame_tokens));
         let part = steps.get(taken).and_then(|step| {
-            let from = details.get(step.file).copied().unwrap_or(FileDetail::Hidden);
+            let from = details.get(step.file).copied().unwrap_or(SourceFileDetail::Hidden);
             let room = free + self.cost(self.index(), step.file, from);
             Some((step.file, self.part(*step, from, taken, room)?))
         });
         FileSelection { details, steps: taken, part }
     }
 
-    fn part(&self, step: DetailStep, from: FileDetail, taken: usize, tokens: usize) -> Option<PartialText> {
+    fn part(
+        &self,
+        step: DetailStep,
+        from: SourceFileDetail,
+        taken: usize,
+        tokens: usize,
+    ) -> Option<PartialSourceText> {
         // The same part is asked for several times while a segment is fitted.
         let mut last = self.last_part.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.as_ref().filter(|last| (last.steps_before, last.tokens) == (taken, tokens)) {
@@ -215,7 +225,7 @@ impl<'a> SourceFiles<'a> {
             .files
             .get(step.file)
             .and_then(|file| self.indexed().part_of_step(file, step, from, names, tokens));
-        *last = Some(ComputedPart { steps_before: taken, tokens, part: part.clone() });
+        *last = Some(ComputedDetailSteps { steps_before: taken, tokens, part: part.clone() });
         part
     }
 
@@ -248,8 +258,8 @@ impl<'a> SourceFiles<'a> {
             let in_part = |file: usize| selection.part.as_ref().is_some_and(|(part, _)| *part == file);
             for file in index.ranking.order.iter().copied().filter(|file| !in_part(*file)) {
                 let listed = match selection.details.get(file) {
-                    Some(FileDetail::Name) => index.names.get(file),
-                    Some(FileDetail::Line) => index.lines.get(file),
+                    Some(SourceFileDetail::Name) => index.names.get(file),
+                    Some(SourceFileDetail::Line) => index.lines.get(file),
                     _ => None,
                 };
                 text.push_str(listed.map_or("", |(line, _)| line));
@@ -258,24 +268,24 @@ impl<'a> SourceFiles<'a> {
         if hidden > 0 {
             text.push_str(&hidden_line(hidden));
         }
-        let entry = SectionEntry {
+        let entry = ManifestSectionEntry {
             path: LIST_HEADING.path.to_owned(),
             kind: SectionKind::Map,
             why: "source files that are not whole".to_owned(),
             sha256: sha256_hex(text.as_bytes()),
             source_bytes: text.len() as u64,
             truncated: hidden > 0,
-            level: DetailLevel::Map,
+            level: SectionDetailLevel::Map,
             pieces_left_out: hidden,
             encoding: TextEncoding::Utf8,
-            ..SectionEntry::default()
+            ..ManifestSectionEntry::default()
         };
         let body = writer.renderer.format.escape(&text);
         writer.push_section(&LIST_HEADING, &body, entry);
     }
 
     /// Writes the section of one file, which is read again. A file that is gone meanwhile is not written.
-    fn write_file(&self, index: usize, shown: &ShownText<'_>, writer: &mut SegmentWriter<'_>) {
+    fn write_file(&self, index: usize, shown: &ShownSourceText<'_>, writer: &mut SegmentWriter<'_>) {
         let Some(file) = self.files.get(index) else { return };
         // Its state is recorded, unlike when it was measured: if it changes from here on, the document is compiled
         // again.
@@ -283,13 +293,13 @@ impl<'a> SourceFiles<'a> {
         let SourceProvenance { bytes, sha256, encoding, bidirectional, unstable, redactions } =
             loaded.provenance;
         let (text, level, left_out) = match shown {
-            ShownText::Whole => (loaded.text, DetailLevel::Full, 0),
-            ShownText::Outline => match outline_text(self.cache, &file.path, &loaded.text) {
-                Some(outline) => (outline, DetailLevel::Outline, 0),
+            ShownSourceText::Whole => (loaded.text, SectionDetailLevel::Full, 0),
+            ShownSourceText::Outline => match outline_text(self.cache, &file.path, &loaded.text) {
+                Some(outline) => (outline, SectionDetailLevel::Outline, 0),
                 None => return,
             },
-            ShownText::Head(head) => ((*head).to_owned(), DetailLevel::Outline, 1),
-            ShownText::Part(part) => (part.text.clone(), part.level, part.left_out),
+            ShownSourceText::Head(head) => ((*head).to_owned(), SectionDetailLevel::Outline, 1),
+            ShownSourceText::Part(part) => (part.text.clone(), part.level, part.left_out),
         };
         let heading = SectionHeading {
             path: &file.display_name,
@@ -304,20 +314,20 @@ impl<'a> SourceFiles<'a> {
             (true, false, _) | (false, _, None) => "included",
             (false, _, Some(reason)) => reason.as_str(),
         };
-        let entry = SectionEntry {
+        let entry = ManifestSectionEntry {
             path: file.display_name.clone(),
             kind: SectionKind::Code,
             why: why.to_owned(),
             sha256,
             source_bytes: bytes,
-            truncated: level != DetailLevel::Full,
+            truncated: level != SectionDetailLevel::Full,
             level,
             pieces_left_out: left_out,
             redactions,
             encoding,
             bidirectional,
             unstable,
-            ..SectionEntry::default()
+            ..ManifestSectionEntry::default()
         };
         let body = writer.renderer.format.escape(&text);
         writer.push_section(&heading, &body, entry);
@@ -325,23 +335,23 @@ impl<'a> SourceFiles<'a> {
 }
 
 /// The text that the section of a file shows.
-enum ShownText<'a> {
+enum ShownSourceText<'a> {
     Whole,
     Outline,
     Head(&'a str),
-    Part(&'a PartialText),
+    Part(&'a PartialSourceText),
 }
 
 impl FileSelection {
     /// Returns the number of files that are not even named.
     fn hidden(&self) -> usize {
-        let hidden = self.details.iter().filter(|detail| **detail == FileDetail::Hidden).count();
+        let hidden = self.details.iter().filter(|detail| **detail == SourceFileDetail::Hidden).count();
         let part = self.part.as_ref().and_then(|(file, _)| self.details.get(*file));
-        hidden - usize::from(part == Some(&FileDetail::Hidden))
+        hidden - usize::from(part == Some(&SourceFileDetail::Hidden))
     }
 }
 
-impl FlexibleSection for SourceFiles<'_> {
+impl FlexibleSegmentSection for SourceFiles<'_> {
     fn min_tokens(&self) -> usize {
         self.list_frame_tokens
     }
@@ -379,25 +389,27 @@ impl FlexibleSection for SourceFiles<'_> {
 
     fn write(&self, tokens: usize, writer: &mut SegmentWriter<'_>) {
         let selection = match self.is_all_whole(tokens) {
-            true => {
-                FileSelection { details: vec![FileDetail::Whole; self.files.len()], steps: 0, part: None }
-            }
+            true => FileSelection {
+                details: vec![SourceFileDetail::Whole; self.files.len()],
+                steps: 0,
+                part: None,
+            },
             false => self.select(tokens),
         };
         for (file, detail) in selection.details.iter().enumerate() {
             if let Some((_, part)) = selection.part.as_ref().filter(|(part, _)| *part == file) {
-                self.write_file(file, &ShownText::Part(part), writer);
+                self.write_file(file, &ShownSourceText::Part(part), writer);
                 continue;
             }
             match detail {
-                FileDetail::Head => {
+                SourceFileDetail::Head => {
                     if let Some((head, _)) = self.index().heads.get(file).and_then(Option::as_ref) {
-                        self.write_file(file, &ShownText::Head(head), writer);
+                        self.write_file(file, &ShownSourceText::Head(head), writer);
                     }
                 }
-                FileDetail::Outline => self.write_file(file, &ShownText::Outline, writer),
-                FileDetail::Whole => self.write_file(file, &ShownText::Whole, writer),
-                FileDetail::Hidden | FileDetail::Name | FileDetail::Line => {}
+                SourceFileDetail::Outline => self.write_file(file, &ShownSourceText::Outline, writer),
+                SourceFileDetail::Whole => self.write_file(file, &ShownSourceText::Whole, writer),
+                SourceFileDetail::Hidden | SourceFileDetail::Name | SourceFileDetail::Line => {}
             }
         }
         // The list comes last: its totals change with every file, and what follows a change is not cached.

@@ -2,10 +2,10 @@
 
 use super::measure::{MAX_SOURCE_BYTES, SourceFile, quote, section_cost};
 use super::outline_head::outline_head;
-use super::ranking::{FileRanking, RankingRequest};
-use crate::cache::{ContentCache, QuoteKey, QuotedContentSize};
+use super::ranking::{RankingRequest, SourceFileRanking};
+use crate::cache::{ContentCache, QuotedContentSize, QuotedSizeKey};
 use crate::changes::Changes;
-use crate::detail_level::DetailLevel;
+use crate::detail_level::SectionDetailLevel;
 use crate::hash::hash_content;
 use crate::load::FileLoader;
 use crate::outline::Language;
@@ -21,8 +21,8 @@ const MAX_PARSED_BYTES: u64 = 16 * 1024 * 1024;
 const HEAD_TOKENS: usize = 420;
 
 /// The order, the lines and the outlines of the files, all by index of the file.
-pub(super) struct FileIndex {
-    pub(super) ranking: FileRanking,
+pub(super) struct SourceFileIndex {
+    pub(super) ranking: SourceFileRanking,
     /// The path of each file in the list, and its tokens.
     pub(super) names: Vec<(String, usize)>,
     /// The line of each file in the list with its names, and its tokens.
@@ -55,7 +55,7 @@ pub(super) struct IndexedFiles<'a> {
 
 impl IndexedFiles<'_> {
     /// Reads and parses the files, unless they are too large together.
-    pub(super) fn index(&self) -> FileIndex {
+    pub(super) fn index(&self) -> SourceFileIndex {
         let fits = self.total_bytes <= MAX_PARSED_BYTES;
         // With full detail a file is whole or only named, and nothing has to be parsed.
         let ranking = self.ranking(fits && self.detail != CodeDetail::Full);
@@ -78,10 +78,10 @@ impl IndexedFiles<'_> {
                 OutlineTexts { costs: vec![None; self.files.len()], heads: vec![None; self.files.len()] }
             }
         };
-        FileIndex { ranking, names, lines, outline_costs, heads }
+        SourceFileIndex { ranking, names, lines, outline_costs, heads }
     }
 
-    fn ranking(&self, reads: bool) -> FileRanking {
+    fn ranking(&self, reads: bool) -> SourceFileRanking {
         let request = RankingRequest {
             loader: self.loader,
             cache: self.cache,
@@ -94,7 +94,7 @@ impl IndexedFiles<'_> {
         request.rank(reads)
     }
 
-    fn outlines(&self, ranking: &FileRanking) -> OutlineTexts {
+    fn outlines(&self, ranking: &SourceFileRanking) -> OutlineTexts {
         let (outlines, _) = map_in_order(default_threads(), self.files.len(), |(): &mut (), index| {
             let Some(file) = self.files.get(index) else { return (None, None) };
             let cost = self.outline_cost(file);
@@ -109,7 +109,7 @@ impl IndexedFiles<'_> {
     fn outline_cost(&self, file: &SourceFile) -> Option<usize> {
         let whole = file.whole_cost()?;
         let quote = self.outline_quote(file)?;
-        let cost = section_cost(self.renderer, &file.display_name, DetailLevel::Outline, quote);
+        let cost = section_cost(self.renderer, &file.display_name, SectionDetailLevel::Outline, quote);
         // An outline that costs more than the whole file is of use only where nothing else is wanted.
         (cost < whole || self.detail == CodeDetail::Outline).then_some(cost)
     }
@@ -120,7 +120,7 @@ impl IndexedFiles<'_> {
         let cost = |line: &str| self.renderer.escaped_cost(line);
         let head = outline_head(&outline, names, HEAD_TOKENS, cost)?;
         let quote = quote(self.renderer, self.cache, &head);
-        let cost = section_cost(self.renderer, &file.display_name, DetailLevel::Outline, quote);
+        let cost = section_cost(self.renderer, &file.display_name, SectionDetailLevel::Outline, quote);
         Some((head, cost))
     }
 
@@ -128,7 +128,7 @@ impl IndexedFiles<'_> {
     fn outline_quote(&self, file: &SourceFile) -> Option<QuotedContentSize> {
         let language = Language::of_path(&file.path)?;
         let masking = self.loader.masking_key();
-        let key = |hash| QuoteKey::new(hash, self.renderer.format, masking, Some(language));
+        let key = |hash| QuotedSizeKey::new(hash, self.renderer.format, masking, Some(language));
         if let Some(quote) = file.hash.and_then(key).and_then(|key| self.cache.cached_quote(&key)) {
             return quote;
         }

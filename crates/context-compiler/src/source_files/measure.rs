@@ -1,11 +1,11 @@
 //! One source file, and what it costs to quote it.
 
-use crate::cache::{ContentCache, QuoteKey, QuotedContentSize};
+use crate::cache::{ContentCache, QuotedContentSize, QuotedSizeKey};
 use crate::clock::now_ns;
-use crate::detail_level::DetailLevel;
+use crate::detail_level::SectionDetailLevel;
 use crate::format::{SectionHeading, fence_len};
 use crate::hash::ContentHash;
-use crate::load::{FileLoadError, FileLoader};
+use crate::load::{FileLoader, SourceLoadError};
 use crate::outline::Language;
 use crate::parallel::{default_threads, map_in_order};
 use crate::text::{display_path, group_digits};
@@ -98,17 +98,17 @@ fn read_file(
         Ok(loaded) => {
             let quote = quote(renderer, cache, &loaded.text);
             if let Some(file) = &file
-                && let Some(key) = QuoteKey::new(file.hash, renderer.format, loader.masking_key(), None)
+                && let Some(key) = QuotedSizeKey::new(file.hash, renderer.format, loader.masking_key(), None)
             {
                 cache.record_quote(key, Some(quote));
                 if !file.unstable {
                     cache.record_index_entry(&path, &file.state, started_ns, file.hash);
                 }
             }
-            FileQuotability::Tokens(section_cost(renderer, &display_name, DetailLevel::Full, quote))
+            FileQuotability::Tokens(section_cost(renderer, &display_name, SectionDetailLevel::Full, quote))
         }
         // It was there when the folder was listed.
-        Err(FileLoadError::NotFound) => FileQuotability::Refused("gone".to_owned()),
+        Err(SourceLoadError::NotFound) => FileQuotability::Refused("gone".to_owned()),
         Err(error) => FileQuotability::Refused(error.to_string()),
     };
     let bytes = file.as_ref().map_or(0, |file| file.state.size);
@@ -128,9 +128,9 @@ fn unchanged_file(
     }
     let state = loader.tree.state(path).ok().filter(|state| state.size <= MAX_SOURCE_BYTES)?;
     let hash = cache.indexed_hash(path, &state)?;
-    let key = QuoteKey::new(hash, renderer.format, loader.masking_key(), None)?;
+    let key = QuotedSizeKey::new(hash, renderer.format, loader.masking_key(), None)?;
     let quote = cache.cached_quote(&key)??;
-    let tokens = section_cost(renderer, display_name, DetailLevel::Full, quote);
+    let tokens = section_cost(renderer, display_name, SectionDetailLevel::Full, quote);
     Some(SourceFile {
         path: path.to_owned(),
         display_name: display_name.to_owned(),
@@ -149,7 +149,7 @@ pub(super) fn quote(renderer: SectionRenderer<'_>, cache: &ContentCache, text: &
 pub(super) fn section_cost(
     renderer: SectionRenderer<'_>,
     path: &str,
-    level: DetailLevel,
+    level: SectionDetailLevel,
     quote: QuotedContentSize,
 ) -> usize {
     let heading = SectionHeading { path, language: fence_language(path), level, fence_len: quote.fence_len };

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 /// The paths of a project by the name of the file, so that a path in a text is found by its end.
-pub(super) struct PathIndex<'a> {
+pub(super) struct ProjectPathIndex<'a> {
     by_name: HashMap<&'a str, Vec<(usize, &'a str)>>,
 }
 
-impl<'a> PathIndex<'a> {
+impl<'a> ProjectPathIndex<'a> {
     pub(super) fn new(paths: impl IntoIterator<Item = &'a str>) -> Self {
         let mut by_name: HashMap<&str, Vec<(usize, &str)>> = HashMap::new();
         for (index, path) in paths.into_iter().enumerate() {
@@ -62,7 +62,7 @@ mod tests {
             "src/lib.rs",
             "web/x.test.ts",
         ];
-        let index = PathIndex::new(paths);
+        let index = ProjectPathIndex::new(paths);
         let named = |text| index.mentioned(text).into_iter().map(|index| paths[index]).collect::<Vec<_>>();
         assert_eq!(named("  File \"/home/u/p/src/click/core.py\", line 12, in f"), ["src/click/core.py"]);
         assert_eq!(named("panicked at b/mod.rs:3:5:\nsrc\\lib.rs(4)"), ["b/mod.rs", "src/lib.rs"]);

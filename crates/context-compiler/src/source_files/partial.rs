@@ -3,9 +3,9 @@
 use super::index::{IndexedFiles, outline_text};
 use super::measure::{MAX_SOURCE_BYTES, SourceFile, quote, section_cost};
 use super::outline_head::{GAP_MARK, outline_head};
-use super::steps::{DetailStep, FileDetail};
+use super::steps::{DetailStep, SourceFileDetail};
 use crate::cache::QuotedContentSize;
-use crate::detail_level::DetailLevel;
+use crate::detail_level::SectionDetailLevel;
 use crate::format::fence_len;
 use crate::outline::outline_with_bodies;
 use crate::text::group_digits;
@@ -16,21 +16,21 @@ const MIN_PART_TOKENS: usize = 60;
 
 /// A part of a file, as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PartialText {
+pub(super) struct PartialSourceText {
     pub(super) text: String,
-    pub(super) level: DetailLevel,
+    pub(super) level: SectionDetailLevel,
     /// The units that are there; more of them with more tokens.
     pub(super) units: usize,
     pub(super) left_out: usize,
 }
 
 /// A file of which parts are taken.
-struct DivisibleText<'a> {
+struct DivisibleSourceText<'a> {
     path: &'a str,
     text: String,
     /// True if the units are the bodies that the outline leaves out, else they are lines.
     bodies: bool,
-    level: DetailLevel,
+    level: SectionDetailLevel,
     units: usize,
 }
 
@@ -41,18 +41,18 @@ impl IndexedFiles<'_> {
         &self,
         file: &SourceFile,
         step: DetailStep,
-        from: FileDetail,
+        from: SourceFileDetail,
         names: &[String],
         tokens: usize,
-    ) -> Option<PartialText> {
+    ) -> Option<PartialSourceText> {
         if tokens < MIN_PART_TOKENS {
             return None;
         }
         let text = self.loader.load_unrecorded(&file.path, MAX_SOURCE_BYTES).0.ok()?.text;
-        if matches!(step.detail, FileDetail::Head | FileDetail::Outline) {
+        if matches!(step.detail, SourceFileDetail::Head | SourceFileDetail::Outline) {
             return self.part_of_outline(file, &text, names, tokens);
         }
-        let divisible = DivisibleText::new(&file.path, text, step.detail, from)?;
+        let divisible = DivisibleSourceText::new(&file.path, text, step.detail, from)?;
         let cost = |part: &str| {
             let quote = quote(self.renderer, self.cache, part);
             section_cost(self.renderer, &file.display_name, divisible.level, quote)
@@ -68,7 +68,7 @@ impl IndexedFiles<'_> {
         }
         (fits > 0).then_some(())?;
         let left_out = divisible.units - fits;
-        Some(PartialText {
+        Some(PartialSourceText {
             text: divisible.first_units(fits)?,
             level: divisible.level,
             units: fits,
@@ -85,9 +85,9 @@ impl IndexedFiles<'_> {
         text: &str,
         names: &[String],
         tokens: usize,
-    ) -> Option<PartialText> {
+    ) -> Option<PartialSourceText> {
         let outline = outline_text(self.cache, &file.path, text)?;
-        let level = DetailLevel::Outline;
+        let level = SectionDetailLevel::Outline;
         let frame = QuotedContentSize { fence_len: fence_len(&outline), tokens: 0 };
         let frame = section_cost(self.renderer, &file.display_name, level, frame);
         let cost = |line: &str| self.renderer.escaped_cost(line);
@@ -98,20 +98,20 @@ impl IndexedFiles<'_> {
         }
         let units = text.lines().filter(|line| *line != GAP_MARK.trim_end()).count();
         let left_out = outline.lines().count().saturating_sub(units);
-        Some(PartialText { text, level, units, left_out })
+        Some(PartialSourceText { text, level, units, left_out })
     }
 }
 
-impl<'a> DivisibleText<'a> {
-    fn new(path: &'a str, text: String, detail: FileDetail, from: FileDetail) -> Option<Self> {
+impl<'a> DivisibleSourceText<'a> {
+    fn new(path: &'a str, text: String, detail: SourceFileDetail, from: SourceFileDetail) -> Option<Self> {
         match (detail, from) {
-            (FileDetail::Whole, FileDetail::Outline) => {
+            (SourceFileDetail::Whole, SourceFileDetail::Outline) => {
                 let (_, units) = outline_with_bodies(path, &text, 0)?;
-                Some(Self { path, text, bodies: true, level: DetailLevel::Trimmed, units })
+                Some(Self { path, text, bodies: true, level: SectionDetailLevel::Trimmed, units })
             }
-            (FileDetail::Whole, _) => {
+            (SourceFileDetail::Whole, _) => {
                 let units = text.lines().count();
-                Some(Self { path, text, bodies: false, level: DetailLevel::Trimmed, units })
+                Some(Self { path, text, bodies: false, level: SectionDetailLevel::Trimmed, units })
             }
             _ => None,
         }

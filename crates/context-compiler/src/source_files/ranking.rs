@@ -2,7 +2,7 @@
 //! connected with those in the graph of definitions and references.
 
 use super::measure::{FileQuotability, MAX_SOURCE_BYTES, SourceFile};
-use super::mentions::PathIndex;
+use super::mentions::ProjectPathIndex;
 use super::task_words::{TaskMatches, TaskWords, identifiers};
 use crate::cache::ContentCache;
 use crate::changes::Changes;
@@ -67,7 +67,7 @@ pub(super) struct RankingRequest<'a> {
 }
 
 /// The order of the files. All vectors but `order` are by index of the file.
-pub(super) struct FileRanking {
+pub(super) struct SourceFileRanking {
     /// The indices of the files, the most relevant first.
     pub(super) order: Vec<usize>,
     pub(super) reasons: Vec<InclusionReason>,
@@ -81,7 +81,7 @@ pub(super) struct FileRanking {
 
 /// The facts that one reading of a file gives.
 #[derive(Default)]
-struct FileSignals {
+struct SourceFileSignals {
     references: FileReferences,
     exported: Vec<String>,
     matches: TaskMatches,
@@ -89,7 +89,7 @@ struct FileSignals {
 
 impl RankingRequest<'_> {
     /// Returns the order of the files, which are read and parsed if `reads` is true; else only their paths count.
-    pub(super) fn rank(&self, reads: bool) -> FileRanking {
+    pub(super) fn rank(&self, reads: bool) -> SourceFileRanking {
         let task = TaskWords::of(self.task.unwrap_or_default());
         let (signals, _) = map_in_order(default_threads(), self.files.len(), |(): &mut (), index| {
             self.files.get(index).map(|file| self.signals(file, &task, reads)).unwrap_or_default()
@@ -135,11 +135,11 @@ impl RankingRequest<'_> {
                 names.sort_by(|a, b| weight(b).total_cmp(&weight(a)));
             }
         }
-        FileRanking { order, reasons, exported, names, is_directed }
+        SourceFileRanking { order, reasons, exported, names, is_directed }
     }
 
-    fn signals(&self, file: &SourceFile, task: &TaskWords, reads: bool) -> FileSignals {
-        let mut signals = FileSignals::default();
+    fn signals(&self, file: &SourceFile, task: &TaskWords, reads: bool) -> SourceFileSignals {
+        let mut signals = SourceFileSignals::default();
         if !reads || matches!(file.quotability, FileQuotability::Refused(_)) {
             signals.matches = task.matches(&file.path, &[], "");
             return signals;
@@ -203,7 +203,7 @@ impl RankingRequest<'_> {
                 seeds.walk[index] += ENTRY_POINT_SEED;
             }
         }
-        let paths = PathIndex::new(self.files.iter().map(|file| file.path.as_str()));
+        let paths = ProjectPathIndex::new(self.files.iter().map(|file| file.path.as_str()));
         for index in paths.mentioned(self.failures.unwrap_or_default()) {
             claim(index, InclusionReason::NamedByFailures);
             seeds.walk[index] += FAILURE_SEED;

@@ -1,7 +1,7 @@
 //! The order in which files get more detail: a sequence of steps from no file to every file whole, of which as many are
 //! taken as the budget allows. With more budget more steps are taken, so no file ever loses detail.
 
-use super::index::FileIndex;
+use super::index::SourceFileIndex;
 use super::ranking::InclusionReason;
 
 /// Tokens above which a file is whole only after smaller ones are.
@@ -15,7 +15,7 @@ const FIRST_OUTLINES: usize = 6;
 
 /// The detail in which one file is in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum FileDetail {
+pub(super) enum SourceFileDetail {
     /// Only counted in the list.
     Hidden,
     /// Its path in the list.
@@ -32,28 +32,28 @@ pub(super) enum FileDetail {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DetailStep {
     pub(super) file: usize,
-    pub(super) detail: FileDetail,
+    pub(super) detail: SourceFileDetail,
 }
 
 /// Collects the steps, each of which brings a file further than it is.
-struct StepList<'a> {
-    index: &'a FileIndex,
+struct DetailStepList<'a> {
+    index: &'a SourceFileIndex,
     whole_costs: &'a [Option<usize>],
     may_be_whole: bool,
-    details: Vec<FileDetail>,
+    details: Vec<SourceFileDetail>,
     steps: Vec<DetailStep>,
 }
 
 /// Returns the steps for the files of `index`. `whole_costs` are the tokens of each file that can be quoted, and
 /// `every_file` is true if every file is wanted whole, and not only those that are related to the request.
 pub(super) fn detail_steps(
-    index: &FileIndex,
+    index: &SourceFileIndex,
     whole_costs: &[Option<usize>],
     may_be_whole: bool,
     every_file: bool,
 ) -> Vec<DetailStep> {
-    let details = vec![FileDetail::Hidden; whole_costs.len()];
-    let mut list = StepList { index, whole_costs, may_be_whole, details, steps: Vec::new() };
+    let details = vec![SourceFileDetail::Hidden; whole_costs.len()];
+    let mut list = DetailStepList { index, whole_costs, may_be_whole, details, steps: Vec::new() };
     let reason = |file: &usize| index.ranking.reasons.get(*file).copied();
     let order = &index.ranking.order;
     let with =
@@ -107,8 +107,8 @@ fn is_large(whole_costs: &[Option<usize>], file: usize) -> bool {
     whole_costs.get(file).copied().flatten().is_some_and(|tokens| tokens > LARGE_FILE_TOKENS)
 }
 
-impl StepList<'_> {
-    fn push(&mut self, file: usize, detail: FileDetail) {
+impl DetailStepList<'_> {
+    fn push(&mut self, file: usize, detail: SourceFileDetail) {
         if let Some(current) = self.details.get_mut(file).filter(|current| **current < detail) {
             *current = detail;
             self.steps.push(DetailStep { file, detail });
@@ -120,11 +120,11 @@ impl StepList<'_> {
     }
 
     fn name(&mut self, file: usize) {
-        self.push(file, FileDetail::Name);
+        self.push(file, SourceFileDetail::Name);
     }
 
     fn line(&mut self, file: usize) {
-        self.push(file, FileDetail::Line);
+        self.push(file, SourceFileDetail::Line);
     }
 
     /// Takes the file to the head of its outline, or further if the whole is not much more.
@@ -134,19 +134,19 @@ impl StepList<'_> {
             .whole_cost(file)
             .is_some_and(|whole| whole <= SMALL_FILE_TOKENS.max(outline.unwrap_or(0) * 5 / 4))
         {
-            return self.push(file, FileDetail::Whole);
+            return self.push(file, SourceFileDetail::Whole);
         }
         match self.index.heads.get(file) {
-            Some(Some(_)) => self.push(file, FileDetail::Head),
-            _ if outline.is_some() => self.push(file, FileDetail::Outline),
-            _ => self.push(file, FileDetail::Line),
+            Some(Some(_)) => self.push(file, SourceFileDetail::Head),
+            _ if outline.is_some() => self.push(file, SourceFileDetail::Outline),
+            _ => self.push(file, SourceFileDetail::Line),
         }
     }
 
     fn outline(&mut self, file: usize) {
         if self.index.outline_costs.get(file).copied().flatten().is_some() {
             self.head(file);
-            self.push(file, FileDetail::Outline);
+            self.push(file, SourceFileDetail::Outline);
         } else {
             self.line(file);
         }
@@ -155,7 +155,7 @@ impl StepList<'_> {
     fn whole(&mut self, file: usize) {
         if self.whole_cost(file).is_some() {
             self.outline(file);
-            self.push(file, FileDetail::Whole);
+            self.push(file, SourceFileDetail::Whole);
         }
     }
 }

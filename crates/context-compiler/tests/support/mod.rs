@@ -1,7 +1,9 @@
 //! Projects in memory to compile.
 #![allow(dead_code, reason = "each test target uses its part")]
 
-use context_compiler::source::{EntryKind, FileContent, FileState, ReadError, SourceTree, TreeEntry};
+use context_compiler::source::{
+    SourceEntryKind, SourceFileContent, SourceFileState, SourceReadError, SourceTree, SourceTreeEntry,
+};
 use std::collections::BTreeMap;
 
 /// A project in memory, which can list its folders in either order.
@@ -18,49 +20,52 @@ impl MemoryTree {
         Self { files, backwards: false }
     }
 
-    fn bytes(&self, path: &str) -> Result<&Vec<u8>, ReadError> {
+    fn bytes(&self, path: &str) -> Result<&Vec<u8>, SourceReadError> {
         let beneath = format!("{path}/");
         match self.files.get(path) {
             Some(bytes) => Ok(bytes),
-            None if self.files.keys().any(|other| other.starts_with(&beneath)) => Err(ReadError::IsFolder),
-            None => Err(ReadError::NotFound),
+            None if self.files.keys().any(|other| other.starts_with(&beneath)) => {
+                Err(SourceReadError::IsFolder)
+            }
+            None => Err(SourceReadError::NotFound),
         }
     }
 }
 
 impl SourceTree for MemoryTree {
-    fn read(&self, path: &str, max_bytes: u64) -> Result<FileContent, ReadError> {
+    fn read(&self, path: &str, max_bytes: u64) -> Result<SourceFileContent, SourceReadError> {
         let bytes = self.bytes(path)?;
         if bytes.len() as u64 > max_bytes {
-            return Err(ReadError::TooLarge { bytes: bytes.len() as u64 });
+            return Err(SourceReadError::TooLarge { bytes: bytes.len() as u64 });
         }
-        Ok(FileContent { bytes: bytes.clone(), state: self.state(path)?, unstable: false })
+        Ok(SourceFileContent { bytes: bytes.clone(), state: self.state(path)?, unstable: false })
     }
 
-    fn list(&self, folder: &str) -> Result<Vec<TreeEntry>, ReadError> {
+    fn list(&self, folder: &str) -> Result<Vec<SourceTreeEntry>, SourceReadError> {
         let start = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let mut names = BTreeMap::new();
         for path in self.files.keys() {
             let Some(rest) = path.strip_prefix(&start) else { continue };
             let (name, kind) = match rest.split_once('/') {
-                Some((name, _)) => (name, EntryKind::Folder),
-                None => (rest, EntryKind::File),
+                Some((name, _)) => (name, SourceEntryKind::Folder),
+                None => (rest, SourceEntryKind::File),
             };
             names.insert(name.to_owned(), kind);
         }
         if names.is_empty() {
-            return Err(ReadError::NotFound);
+            return Err(SourceReadError::NotFound);
         }
-        let mut entries: Vec<_> = names.into_iter().map(|(name, kind)| TreeEntry { name, kind }).collect();
+        let mut entries: Vec<_> =
+            names.into_iter().map(|(name, kind)| SourceTreeEntry { name, kind }).collect();
         if self.backwards {
             entries.reverse();
         }
         Ok(entries)
     }
 
-    fn state(&self, path: &str) -> Result<FileState, ReadError> {
+    fn state(&self, path: &str) -> Result<SourceFileState, SourceReadError> {
         let bytes = self.bytes(path)?;
-        Ok(FileState { size: bytes.len() as u64, mtime_ns: 0, ctime_ns: 0, inode: 0 })
+        Ok(SourceFileState { size: bytes.len() as u64, mtime_ns: 0, ctime_ns: 0, inode: 0 })
     }
 }
 

@@ -7,7 +7,7 @@ use super::confinement::{CommandScope, ConfinementPolicy};
 use super::environment::{EnvironmentPolicy, terminal_environment};
 use super::error::CommandError;
 use super::glob_match::matches_a_file;
-use super::shell_only::{PlainLine, line_advice};
+use super::shell_only::{ShelllessLine, line_advice};
 use super::terminal::with_terminal;
 use crate::redact::Redactor;
 use crate::workspace::{ConfinedPath, Workspace};
@@ -82,7 +82,7 @@ impl RequestedWords {
 
     fn of_line(text: &str, request: CommandRequest<'_>, folder: &ConfinedPath) -> Result<Self, CommandError> {
         let parsed = CommandLine::parse(text)?;
-        let line = PlainLine { text, parsed: &parsed, working_directory: request.working_directory };
+        let line = ShelllessLine { text, parsed: &parsed, working_directory: request.working_directory };
         line.check(|glob| matches_a_file(folder, glob)).map_err(CommandError::NeedsShell)?;
         let literal_glob = parsed.shell_syntax_of(ShellSyntaxKind::Glob).cloned();
         Ok(Self { program: parsed.program, arguments: parsed.args, shell: None, literal_glob })

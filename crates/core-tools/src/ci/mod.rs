@@ -47,8 +47,9 @@ mod toolchains;
 mod transcript;
 
 pub use background::{
-    BackgroundCommands, BackgroundOutput, BackgroundState, BackgroundStatus, CommandList, ListCommands,
-    ReadCommandOutput, StartCommand, StartContext, StartedCommand, StopCommand, WriteCommandInput,
+    BackgroundCommands, BackgroundOutput, BackgroundStartContext, BackgroundState, BackgroundStatus,
+    CommandList, ListCommands, ReadCommandOutput, StartCommand, StartedCommand, StopCommand,
+    WriteCommandInput,
 };
 pub use build::{BuildError, BuildGoal, BuildReport, BuildRequest, build};
 pub use command::Commands;

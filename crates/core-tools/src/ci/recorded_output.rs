@@ -7,7 +7,7 @@ use process_runner::TerminalSize;
 
 /// The output of one command, masked.
 #[derive(Debug)]
-pub(super) struct RecordedOutput {
+pub(super) struct MaskedCommandOutput {
     /// The lines that were printed; of a program with a terminal, those that have left its screen.
     pub(super) lines: Transcript,
     screen: Option<TerminalScreen>,
@@ -16,7 +16,7 @@ pub(super) struct RecordedOutput {
     changes: u64,
 }
 
-impl RecordedOutput {
+impl MaskedCommandOutput {
     /// Records a command with a terminal of the size `terminal`, or with pipes.
     pub(super) fn new(redactor: &Redactor, terminal: Option<TerminalSize>) -> Self {
         Self {

@@ -37,12 +37,12 @@ pub struct CommandReport {
     pub notes: Vec<String>,
     /// The whole output, where something of it was left out.
     #[serde(skip)]
-    full_output: Option<FullOutput>,
+    full_output: Option<CapturedCommandOutput>,
 }
 
 /// The output of a command as far as it was captured, masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FullOutput {
+pub(super) struct CapturedCommandOutput {
     /// Standard output, and then standard error.
     pub(super) text: String,
     /// The position of the first byte that was left out of the report.
@@ -127,8 +127,8 @@ impl CommandReport {
 
     /// Creates the report, with at most `max_bytes` of each stream.
     pub(super) fn new(output: &Output, redactor: &Redactor, max_bytes: usize) -> Self {
-        let stdout = ReportExcerpt::new(&output.stdout, redactor, max_bytes);
-        let stderr = ReportExcerpt::new(&output.stderr, redactor, max_bytes);
+        let stdout = CommandOutputExcerpt::new(&output.stdout, redactor, max_bytes);
+        let stderr = CommandOutputExcerpt::new(&output.stderr, redactor, max_bytes);
         let mut report = Self::of_excerpts(output, stdout, stderr);
         if output.stdout.binary || output.stderr.binary {
             report.notes.push("the output is not text; what is shown of it is approximate".to_owned());
@@ -144,11 +144,11 @@ impl CommandReport {
 
     /// Creates the report on a program with a terminal, which printed `text`, masked already.
     pub(super) fn of_terminal(output: &Output, text: String, max_bytes: usize) -> Self {
-        let text = ReportExcerpt::of_text(text, max_bytes);
-        Self::of_excerpts(output, text, ReportExcerpt::default())
+        let text = CommandOutputExcerpt::of_text(text, max_bytes);
+        Self::of_excerpts(output, text, CommandOutputExcerpt::default())
     }
 
-    fn of_excerpts(output: &Output, stdout: ReportExcerpt, stderr: ReportExcerpt) -> Self {
+    fn of_excerpts(output: &Output, stdout: CommandOutputExcerpt, stderr: CommandOutputExcerpt) -> Self {
         let exit = ExitDetails::from(output);
         let mut notes = termination_notes(output);
         let cut: Vec<_> = [("stdout", &stdout), ("stderr", &stderr)]
@@ -159,7 +159,7 @@ impl CommandReport {
         if !cut.is_empty() {
             notes.push(format!("{}; max_output_bytes sets how much of it is shown", cut.join(", ")));
         }
-        let full_output = FullOutput::of(&stdout, &stderr);
+        let full_output = CapturedCommandOutput::of(&stdout, &stderr);
         Self {
             outcome: CommandOutcome::from(&output.termination),
             exit_code: exit.code,
@@ -175,7 +175,7 @@ impl CommandReport {
     }
 
     /// Takes the whole output out of the report, where something of it was left out.
-    pub(super) fn take_full_output(&mut self) -> Option<FullOutput> {
+    pub(super) fn take_full_output(&mut self) -> Option<CapturedCommandOutput> {
         self.full_output.take()
     }
 
@@ -200,11 +200,12 @@ pub(super) fn capture_bytes(max_bytes: usize) -> usize {
     max_bytes + max_bytes / 2 + 4 * REDACTION_MARGIN_BYTES
 }
 
-impl FullOutput {
+impl CapturedCommandOutput {
     /// Joins both streams. `None` if nothing was left out of them.
-    fn of(stdout: &ReportExcerpt, stderr: &ReportExcerpt) -> Option<Self> {
+    fn of(stdout: &CommandOutputExcerpt, stderr: &CommandOutputExcerpt) -> Option<Self> {
         const BETWEEN: &str = "\n--- stderr ---\n";
-        let whole = |excerpt: &ReportExcerpt| excerpt.whole.clone().unwrap_or_else(|| excerpt.text.clone());
+        let whole =
+            |excerpt: &CommandOutputExcerpt| excerpt.whole.clone().unwrap_or_else(|| excerpt.text.clone());
         let (out, err) = (whole(stdout), whole(stderr));
         let cut_at = match (stdout.is_cut, stderr.is_cut) {
             (true, _) => stdout.head_bytes,
@@ -218,7 +219,7 @@ impl FullOutput {
 
 /// A captured stream as text: cleaned, masked, and then cut.
 #[derive(Default)]
-struct ReportExcerpt {
+struct CommandOutputExcerpt {
     text: String,
     is_cut: bool,
     /// The text before the cut, as far as it was captured.
@@ -229,7 +230,7 @@ struct ReportExcerpt {
     total_bytes: u64,
 }
 
-impl ReportExcerpt {
+impl CommandOutputExcerpt {
     /// Cuts a stream to `max_bytes`.
     fn new(stream: &CapturedStream, redactor: &Redactor, max_bytes: usize) -> Self {
         let masked = |bytes: &[u8]| {

@@ -40,14 +40,14 @@ pub(super) fn is_builtin(word: &str) -> bool {
 
 /// A line that is to run without a shell.
 #[derive(Clone, Copy)]
-pub(super) struct PlainLine<'a> {
+pub(super) struct ShelllessLine<'a> {
     pub(super) text: &'a str,
     pub(super) parsed: &'a CommandLine,
     /// The requested folder.
     pub(super) working_directory: Option<&'a str>,
 }
 
-impl PlainLine<'_> {
+impl ShelllessLine<'_> {
     /// Refuses the line if somebody who wrote it meant a shell. `matches_a_file` says if a shell would replace a glob:
     /// one that no file matches is the same with a shell and without.
     pub(super) fn check(self, matches_a_file: impl Fn(&str) -> bool) -> Result<(), NeedsShell> {
@@ -201,7 +201,7 @@ mod tests {
 
     fn check(text: &str) -> Result<(), String> {
         let parsed = CommandLine::parse(text).unwrap();
-        let line = PlainLine { text, parsed: &parsed, working_directory: None };
+        let line = ShelllessLine { text, parsed: &parsed, working_directory: None };
         line.check(|glob| glob.contains("there")).map_err(|refused| refused.to_string())
     }
 
@@ -262,7 +262,7 @@ mod tests {
     fn a_folder_is_relative_to_the_one_that_was_given_and_a_long_call_is_described() {
         let text = "cd a && ls";
         let parsed = CommandLine::parse(text).unwrap();
-        let line = PlainLine { text, parsed: &parsed, working_directory: Some("sub/") };
+        let line = ShelllessLine { text, parsed: &parsed, working_directory: Some("sub/") };
         assert!(line.check(|_| false).unwrap_err().to_string().contains("sub/a"));
         let long = check(&format!("echo {} | wc", "x".repeat(10_000))).unwrap_err();
         assert!(long.len() < 500, "{long}");
@@ -272,7 +272,7 @@ mod tests {
         #[test]
         fn any_line_is_run_or_refused_in_bounds(text in any::<String>()) {
             if let Ok(parsed) = CommandLine::parse(&text) {
-                let line = PlainLine { text: &text, parsed: &parsed, working_directory: None };
+                let line = ShelllessLine { text: &text, parsed: &parsed, working_directory: None };
                 if let Err(refused) = line.check(|_| true) {
                     prop_assert!(refused.to_string().len() < 4_000 + text.len());
                 }
@@ -282,7 +282,7 @@ mod tests {
         #[test]
         fn lines_of_shell_text_never_panic(text in r#"(cd |export |source |A=|[ab '"$`~#{},.;&|<>*?\[\]\n\\é-]){0,12}"#) {
             if let Ok(parsed) = CommandLine::parse(&text) {
-                let line = PlainLine { text: &text, parsed: &parsed, working_directory: Some("x") };
+                let line = ShelllessLine { text: &text, parsed: &parsed, working_directory: Some("x") };
                 let _ = line.check(|_| true).map_err(|refused| refused.to_string());
             }
         }

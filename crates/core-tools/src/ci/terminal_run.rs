@@ -2,7 +2,7 @@
 
 use super::command::Commands;
 use super::error::CommandError;
-use super::recorded_output::RecordedOutput;
+use super::recorded_output::MaskedCommandOutput;
 use super::terminal::typed;
 use process_runner::{
     Command, EventGranularity, EventOptions, LagPolicy, Output, RunEvent, Running, Stdin, TerminalSize,
@@ -28,7 +28,7 @@ impl Commands {
         let options = EventOptions::default().granularity(EventGranularity::Chunk).lag(LagPolicy::Block);
         let mut running = self.runner.start(command.stdin(Stdin::Piped).events(options)).await?;
         let events = running.events();
-        let mut output = RecordedOutput::new(&self.redactor, Some(size));
+        let mut output = MaskedCommandOutput::new(&self.redactor, Some(size));
         let follow = async {
             let mut events = events;
             let mut reported = Instant::now();

@@ -16,7 +16,7 @@ use crate::redact::Redactor;
 use crate::workspace::{self, Workspace};
 use context_compiler::cache::ContentCache;
 use context_compiler::catalogue::DiffDetail;
-use context_compiler::changes::{Changes, ChangesOutcome};
+use context_compiler::changes::{Changes, RepositoryChangesOutcome};
 use context_compiler::git::{ChangesQuery, collect_changes};
 use context_compiler::tokens::O200kCounter;
 use context_compiler::{Compiler, Redact};
@@ -124,13 +124,13 @@ pub struct WorkspaceCompiler {
     commands: Commands,
     cache_folder: Option<PathBuf>,
     /// Opened when it is first needed, so that a server that compiles nothing creates no folder.
-    cache: Arc<OnceLock<OpenCache>>,
+    cache: Arc<OnceLock<OpenContextCache>>,
     catalogue: Arc<Catalogue>,
 }
 
 /// The cache of a compiler.
 #[derive(Debug)]
-struct OpenCache {
+struct OpenContextCache {
     cache: ContentCache,
     /// The reason why the folder for caches is not used, if it cannot be.
     diagnostic: Option<String>,
@@ -165,7 +165,7 @@ impl WorkspaceCompiler {
         self
     }
 
-    fn open_cache(&self) -> &OpenCache {
+    fn open_cache(&self) -> &OpenContextCache {
         self.cache.get_or_init(|| {
             let counter = Arc::new(O200kCounter);
             #[cfg(unix)]
@@ -173,14 +173,14 @@ impl WorkspaceCompiler {
                 let project = self.commands.workspace().locate(".").map(|root| root.to_absolute());
                 let project = project.unwrap_or_default();
                 return match ContentCache::in_folder(counter.clone(), folder, &project.to_string_lossy()) {
-                    Ok(cache) => OpenCache { cache, diagnostic: None },
-                    Err(error) => OpenCache {
+                    Ok(cache) => OpenContextCache { cache, diagnostic: None },
+                    Err(error) => OpenContextCache {
                         cache: ContentCache::new(counter),
                         diagnostic: Some(format!("the folder for caches cannot be used: {error}")),
                     },
                 };
             }
-            OpenCache { cache: ContentCache::new(counter), diagnostic: None }
+            OpenContextCache { cache: ContentCache::new(counter), diagnostic: None }
         })
     }
 
@@ -225,7 +225,7 @@ impl WorkspaceCompiler {
         // Reading, parsing and counting block for up to seconds, so they run on a thread of their own.
         let work = move || {
             let redact = SharedRedactor(&this.commands.redactor);
-            let OpenCache { cache, diagnostic } = this.open_cache();
+            let OpenContextCache { cache, diagnostic } = this.open_cache();
             let compiler = Compiler::new(&tree).cache(cache).catalogue(&this.catalogue).redact(&redact);
             let mut compiled = compiler.compile(&request)?;
             compiled.manifest.diagnostics.extend(diagnostic.clone());
@@ -254,7 +254,7 @@ impl WorkspaceCompiler {
         let since = since.unwrap_or("HEAD");
         let outcome = match Repository::discover(workspace, None) {
             Ok(_) => None,
-            Err(git::Error::NoRepository(_)) => Some(ChangesOutcome::NotARepository),
+            Err(git::Error::NoRepository(_)) => Some(RepositoryChangesOutcome::NotARepository),
             Err(git::Error::Path(error)) => return Err(error.into()),
             // The repository lies partly outside the roots, or has a layout that is not supported.
             Err(error) => Some(failed(error.to_string())),
@@ -282,8 +282,8 @@ impl WorkspaceCompiler {
     }
 }
 
-fn failed(reason: impl Into<String>) -> ChangesOutcome {
-    ChangesOutcome::Failed { reason: reason.into() }
+fn failed(reason: impl Into<String>) -> RepositoryChangesOutcome {
+    RepositoryChangesOutcome::Failed { reason: reason.into() }
 }
 
 /// The redactor of the server behind the trait of the compiler.

@@ -10,12 +10,12 @@ use crate::workspace::{ConfinedPath, PathKind, Workspace};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct CheckExistence {
+pub struct PathExistenceCheck {
     /// Path to look for, relative to the first root or absolute.
     pub path: String,
 }
 
-impl CheckExistence {
+impl PathExistenceCheck {
     /// An input that looks for `path`.
     pub fn new(path: impl Into<String>) -> Self {
         Self { path: path.into() }
@@ -42,7 +42,7 @@ pub struct Existence {
 ///
 /// # Errors
 /// A path that leads outside the roots is an error, not absent.
-pub fn file_exists(workspace: &Workspace, input: &CheckExistence) -> Result<Existence, Error> {
+pub fn file_exists(workspace: &Workspace, input: &PathExistenceCheck) -> Result<Existence, Error> {
     exists(workspace, input, PathKind::File)
 }
 
@@ -50,7 +50,7 @@ pub fn file_exists(workspace: &Workspace, input: &CheckExistence) -> Result<Exis
 ///
 /// # Errors
 /// A path that leads outside the roots is an error, not absent.
-pub fn directory_exists(workspace: &Workspace, input: &CheckExistence) -> Result<Existence, Error> {
+pub fn directory_exists(workspace: &Workspace, input: &PathExistenceCheck) -> Result<Existence, Error> {
     exists(workspace, input, PathKind::Directory)
 }
 
@@ -60,14 +60,14 @@ pub fn directory_exists(workspace: &Workspace, input: &CheckExistence) -> Result
 #[cfg(feature = "mcp")]
 pub(crate) fn exists_if_cached(
     workspace: &Workspace,
-    input: &CheckExistence,
+    input: &PathExistenceCheck,
     wanted: PathKind,
 ) -> Option<Result<Existence, Error>> {
     let path = workspace.locate(&input.path).ok()?;
     Some(path.cached_kind()?.map_err(Error::from).map(|kind| existence(&path, kind, wanted)))
 }
 
-fn exists(workspace: &Workspace, input: &CheckExistence, wanted: PathKind) -> Result<Existence, Error> {
+fn exists(workspace: &Workspace, input: &PathExistenceCheck, wanted: PathKind) -> Result<Existence, Error> {
     let path = workspace.locate(&input.path)?;
     let kind = path.kind()?;
     Ok(existence(&path, kind, wanted))
@@ -90,7 +90,7 @@ mod tests {
     fn existence_depends_on_the_kind_and_outside_is_an_error() {
         let project = ProjectFixture::with(&[("folder/f", "")]);
         let ask = |path: &str| {
-            let input = CheckExistence::new(path);
+            let input = PathExistenceCheck::new(path);
             let answer = |result: Result<Existence, Error>| result.ok().map(|existence| existence.exists);
             (
                 answer(file_exists(&project.workspace, &input)),
@@ -102,9 +102,12 @@ mod tests {
         assert_eq!(ask("absent/f"), (Some(false), Some(false)));
         assert_eq!(ask("folder/f/below"), (Some(false), Some(false)));
         assert_eq!(ask("."), (Some(false), Some(true)));
-        let folder = file_exists(&project.workspace, &CheckExistence::new("folder")).unwrap();
+        let folder = file_exists(&project.workspace, &PathExistenceCheck::new("folder")).unwrap();
         assert_eq!(folder.note.as_deref(), Some("`folder` is there: it is a directory, not a regular file"));
-        assert_eq!(directory_exists(&project.workspace, &CheckExistence::new("folder")).unwrap().note, None);
+        assert_eq!(
+            directory_exists(&project.workspace, &PathExistenceCheck::new("folder")).unwrap().note,
+            None
+        );
         for path in ["..", "/etc/passwd", "folder/../../x", ""] {
             assert_eq!(ask(path), (None, None), "{path}");
         }

@@ -108,23 +108,23 @@ impl GlobFilter {
 /// A list of globs; a single one may be given without a list.
 // Models often write a string where the schema has a list.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(from = "OneOrMany")]
+#[serde(from = "GlobListInput")]
 #[schemars(with = "Vec<String>")]
 pub struct GlobList(pub Vec<String>);
 
 /// The forms in which a client may send a [`GlobList`].
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum OneOrMany {
+enum GlobListInput {
     One(String),
     Many(Vec<String>),
 }
 
-impl From<OneOrMany> for GlobList {
-    fn from(list: OneOrMany) -> Self {
+impl From<GlobListInput> for GlobList {
+    fn from(list: GlobListInput) -> Self {
         match list {
-            OneOrMany::One(glob) => Self(vec![glob]),
-            OneOrMany::Many(globs) => Self(globs),
+            GlobListInput::One(glob) => Self(vec![glob]),
+            GlobListInput::Many(globs) => Self(globs),
         }
     }
 }

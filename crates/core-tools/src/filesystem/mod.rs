@@ -56,7 +56,7 @@ pub use edit::{Edit, EditFile, EditProblem, EditResult, edit_file};
 pub use error::Error;
 #[cfg(feature = "mcp")]
 pub(crate) use exists::exists_if_cached;
-pub use exists::{CheckExistence, Existence, directory_exists, file_exists};
+pub use exists::{Existence, PathExistenceCheck, directory_exists, file_exists};
 pub use find::{FindFiles, FindKind, FoundFiles, find_files};
 pub use glob::GlobList;
 pub use info::{FileInfo, GetFileInfo, get_file_info};
@@ -71,7 +71,7 @@ pub(crate) use patch::patched_paths;
 pub use patch::{ApplyPatch, HunkProblem, PatchAction, PatchProblem, PatchResult, PatchedFile, apply_patch};
 pub use read::{ReadFile, TextFile, read_file};
 pub use read_multiple::{
-    FileOrError, FileToRead, LinesToRead, MultipleFiles, ReadMultipleFiles, read_multiple_files,
+    FileReadOutcome, FileToRead, LinesToRead, MultipleFiles, ReadMultipleFiles, read_multiple_files,
 };
 pub use search::{CaseMode, SearchFiles, SearchMode, SearchResult, search_files};
 pub use tree::{DirectoryTree, RenderedTree, directory_tree};

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{Error, with_causes};
 use super::limits::MAX_TEXT_BYTES;
-use super::read::{LineSelection, TextFile, read_lines_numbered};
+use super::read::{ReadLineSelection, TextFile, read_lines_numbered};
 use crate::workspace::Workspace;
 
 /// The most files in one call: with more, each would get too few lines to be of use.
@@ -72,10 +72,10 @@ impl FileToRead {
         }
     }
 
-    fn selection(&self) -> Result<LineSelection, Error> {
+    fn selection(&self) -> Result<ReadLineSelection, Error> {
         match self {
-            Self::Path(_) => LineSelection::range(None, None),
-            Self::Lines(lines) => LineSelection::range(lines.offset, lines.limit),
+            Self::Path(_) => ReadLineSelection::range(None, None),
+            Self::Lines(lines) => ReadLineSelection::range(lines.offset, lines.limit),
         }
     }
 }
@@ -97,13 +97,13 @@ impl From<String> for FileToRead {
 #[non_exhaustive]
 pub struct MultipleFiles {
     /// One for each path.
-    pub files: Vec<FileOrError>,
+    pub files: Vec<FileReadOutcome>,
 }
 
 /// One file, or the reason that it could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum FileOrError {
+pub enum FileReadOutcome {
     /// The file was read.
     File(TextFile),
     /// The file could not be read.
@@ -118,7 +118,7 @@ pub enum FileOrError {
 impl MultipleFiles {
     /// Returns the number of files that could not be read.
     pub fn failures(&self) -> usize {
-        self.files.iter().filter(|file| matches!(file, FileOrError::Error { .. })).count()
+        self.files.iter().filter(|file| matches!(file, FileReadOutcome::Error { .. })).count()
     }
 
     /// Returns each file under a line `==> path <==`, as `head` and `tail` do.
@@ -129,13 +129,13 @@ impl MultipleFiles {
                 text.push('\n');
             }
             match file {
-                FileOrError::File(file) => {
+                FileReadOutcome::File(file) => {
                     text.push_str(&format!("==> {} <==\n{}", file.path, file.to_text()));
                     if !text.ends_with('\n') {
                         text.push('\n');
                     }
                 }
-                FileOrError::Error { path, error } => {
+                FileReadOutcome::Error { path, error } => {
                     text.push_str(&format!("==> {path} <==\n[error: {error}]\n"));
                 }
             }
@@ -170,10 +170,12 @@ pub fn read_multiple_files(
             Ok(file) => {
                 // The text may be longer than its bytes: U+FFFD takes three for one that is no UTF-8.
                 free_bytes -= file.text.len().min(share);
-                FileOrError::File(file)
+                FileReadOutcome::File(file)
             }
             Err(Error::Cancelled) => return Err(Error::Cancelled),
-            Err(error) => FileOrError::Error { path: shorten_path(file.path()), error: with_causes(&error) },
+            Err(error) => {
+                FileReadOutcome::Error { path: shorten_path(file.path()), error: with_causes(&error) }
+            }
         });
     }
     Ok(MultipleFiles { files })
@@ -217,8 +219,8 @@ mod tests {
             .files
             .iter()
             .map(|file| match file {
-                FileOrError::File(file) => file.text.len(),
-                FileOrError::Error { error, .. } => panic!("{error}"),
+                FileReadOutcome::File(file) => file.text.len(),
+                FileReadOutcome::Error { error, .. } => panic!("{error}"),
             })
             .collect();
         assert_eq!((sizes[0], sizes[3]), (2, 2));

@@ -41,8 +41,8 @@ fn every_result_fits_the_schema_of_its_type() {
     let list = ListDirectory { details: true, max_results: Some(1), ..ListDirectory::default() };
     assert_fits_its_schema(&list_directory(workspace, &list, cancel).unwrap());
     assert_fits_its_schema(&directory_tree(workspace, &DirectoryTree::default(), cancel).unwrap());
-    assert_fits_its_schema(&file_exists(workspace, &CheckExistence::new(path())).unwrap());
-    assert_fits_its_schema(&directory_exists(workspace, &CheckExistence::new("absent")).unwrap());
+    assert_fits_its_schema(&file_exists(workspace, &PathExistenceCheck::new(path())).unwrap());
+    assert_fits_its_schema(&directory_exists(workspace, &PathExistenceCheck::new("absent")).unwrap());
     assert_fits_its_schema(&get_file_info(workspace, &GetFileInfo::new("sub")).unwrap());
     assert_fits_its_schema(&create_directory(workspace, &CreateDirectory::new("d")).unwrap());
     let rename = MoveFile::new("new", "d/new");

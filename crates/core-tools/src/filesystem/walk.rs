@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::entry::is_hidden;
 use super::error::Error;
 use super::ignore_files::{ApplicableIgnoreFiles, GITIGNORE, push_name, slashed};
-use super::work_queue::WorkQueue;
+use super::work_queue::WalkQueue;
 use crate::workspace::{ConfinedPath, DirEntry, Folder, PathKind, printable};
 
 /// The most threads of one walk. More of them wait for the disk and for each other.
@@ -37,11 +37,11 @@ pub(super) struct WalkEntry<'a> {
     pub(super) folder: &'a Folder,
     pub(super) name: &'a OsStr,
     pub(super) kind: PathKind,
-    position: &'a FolderPosition,
+    position: &'a WalkedFolderPosition,
 }
 
 /// The position of a folder below the start, in the forms that its entries need.
-struct FolderPosition {
+struct WalkedFolderPosition {
     /// Relative to the root, as the rules of ignore files see it.
     path: Vec<u8>,
     /// Relative to the start, as globs see it.
@@ -120,7 +120,7 @@ pub(super) fn walk<V: WalkVisitor>(
 ) -> Result<WalkOutcome<V>, Error> {
     // Shared: the tasks of its entries keep a folder open until the last of them has run.
     let folder = Arc::new(start.open_folder()?);
-    let position = FolderPosition {
+    let position = WalkedFolderPosition {
         path: slashed(start.relative()),
         below: PathBuf::new(),
         key: Vec::new(),
@@ -130,7 +130,7 @@ pub(super) fn walk<V: WalkVisitor>(
             ApplicableIgnoreFiles::default()
         },
     };
-    let queue = WorkQueue::new();
+    let queue = WalkQueue::new();
     queue.push([WalkTask::List { folder, position }]);
     // Two even on one processor: while one waits for the disk, the other works.
     let threads = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, MAX_THREADS);
@@ -169,17 +169,17 @@ pub(super) fn walk<V: WalkVisitor>(
 /// A task of a walk.
 enum WalkTask {
     /// List this folder, which is the start.
-    List { folder: Arc<Folder>, position: FolderPosition },
+    List { folder: Arc<Folder>, position: WalkedFolderPosition },
     /// Open and list a folder. Its parent stays open until then; so about as many folders are open as the
     /// tree is deep, and not as many as it is wide.
-    Enter { parent: Arc<Folder>, position: Arc<FolderPosition>, name: OsString },
+    Enter { parent: Arc<Folder>, position: Arc<WalkedFolderPosition>, name: OsString },
     /// Visit some entries of a folder.
-    Visit { folder: Arc<Folder>, position: Arc<FolderPosition>, entries: Vec<DirEntry> },
+    Visit { folder: Arc<Folder>, position: Arc<WalkedFolderPosition>, entries: Vec<DirEntry> },
 }
 
 /// One thread of a walk.
 struct WalkThread<'a> {
-    queue: &'a WorkQueue<WalkTask>,
+    queue: &'a WalkQueue<WalkTask>,
     filter: WalkFilter,
     cancel: &'a CancellationToken,
     unreadable_folders: u64,
@@ -207,7 +207,7 @@ impl WalkThread<'_> {
                 key.push(0);
                 let mut path = position.path.clone();
                 push_name(&mut path, &name);
-                let below = FolderPosition {
+                let below = WalkedFolderPosition {
                     path,
                     below: position.below.join(&name),
                     key,
@@ -218,7 +218,12 @@ impl WalkThread<'_> {
         }
     }
 
-    fn list<V: WalkVisitor>(&mut self, folder: &Arc<Folder>, mut position: FolderPosition, visitor: &mut V) {
+    fn list<V: WalkVisitor>(
+        &mut self,
+        folder: &Arc<Folder>,
+        mut position: WalkedFolderPosition,
+        visitor: &mut V,
+    ) {
         let Ok(entries) = folder.entries() else {
             self.unreadable_folders += 1;
             return;
@@ -249,7 +254,7 @@ impl WalkThread<'_> {
     fn visit<V: WalkVisitor>(
         &mut self,
         folder: &Arc<Folder>,
-        position: &Arc<FolderPosition>,
+        position: &Arc<WalkedFolderPosition>,
         entries: &[DirEntry],
         visitor: &mut V,
     ) {
@@ -273,7 +278,7 @@ impl WalkThread<'_> {
         self.queue.push(folders);
     }
 
-    fn is_left_out(&mut self, position: &FolderPosition, entry: &DirEntry) -> bool {
+    fn is_left_out(&mut self, position: &WalkedFolderPosition, entry: &DirEntry) -> bool {
         if entry.name == ".git" || (!self.filter.hidden && is_hidden(&entry.name)) {
             return true;
         }

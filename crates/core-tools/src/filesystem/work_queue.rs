@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The tasks that wait. The newest is taken first: a walk then goes deep before it goes wide, and few folders
 /// are open at once.
-pub(super) struct WorkQueue<T> {
+pub(super) struct WalkQueue<T> {
     state: Mutex<QueueState<T>>,
     changed: Condvar,
 }
@@ -16,7 +16,7 @@ struct QueueState<T> {
     unfinished: usize,
 }
 
-impl<T> WorkQueue<T> {
+impl<T> WalkQueue<T> {
     pub(super) fn new() -> Self {
         Self { state: Mutex::new(QueueState { waiting: Vec::new(), unfinished: 0 }), changed: Condvar::new() }
     }
@@ -44,11 +44,11 @@ impl<T> WorkQueue<T> {
 
     /// Waits for a task and takes it; it is finished when the guard is dropped. Returns nothing once all tasks
     /// are finished.
-    pub(super) fn take(&self) -> Option<(T, TaskGuard<'_, T>)> {
+    pub(super) fn take(&self) -> Option<(T, WalkTaskGuard<'_, T>)> {
         let mut state = self.state();
         loop {
             if let Some(task) = state.waiting.pop() {
-                return Some((task, TaskGuard(self)));
+                return Some((task, WalkTaskGuard(self)));
             }
             if state.unfinished == 0 {
                 return None;
@@ -69,9 +69,9 @@ impl<T> WorkQueue<T> {
 /// Marks a task as finished when it is dropped.
 ///
 /// It is dropped also when the work panics: the other threads would otherwise wait for ever.
-pub(super) struct TaskGuard<'a, T>(&'a WorkQueue<T>);
+pub(super) struct WalkTaskGuard<'a, T>(&'a WalkQueue<T>);
 
-impl<T> Drop for TaskGuard<'_, T> {
+impl<T> Drop for WalkTaskGuard<'_, T> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.unfinished -= 1;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::error::Error;
 use super::mask;
 use super::parameters::note_on_spelling;
-use crate::workspace::{ReplaceCondition, TargetFile, Workspace};
+use crate::workspace::{FileReplaceCondition, TargetFile, Workspace};
 
 /// A file and its new content.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -84,9 +84,9 @@ pub fn write_file(workspace: &Workspace, input: &WriteFile) -> Result<WriteResul
             if has_mask && !created {
                 refuse_masks(&target, content)?;
             }
-            target.replace(content, ReplaceCondition::Anything)?;
+            target.replace(content, FileReplaceCondition::Anything)?;
         }
-        WriteMode::Create => target.replace(content, ReplaceCondition::Missing)?,
+        WriteMode::Create => target.replace(content, FileReplaceCondition::Missing)?,
         WriteMode::Append => target.append(content)?,
     }
     let mut notes = Vec::new();

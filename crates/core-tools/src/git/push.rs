@@ -5,7 +5,7 @@ use super::error::Error;
 use super::invocation::{GitAccess, GitInvocation};
 use super::log::CommitEntry;
 use super::push_report::{self, PushedReference};
-use super::remote::{REMOTE_TIMEOUT, Remote, Upstream, ignored_note};
+use super::remote::{REMOTE_TIMEOUT, Remote, UpstreamBranch, ignored_note};
 use super::repository::Repository;
 use super::run::Git;
 use super::text::{count_of, printable_line};
@@ -136,7 +136,7 @@ impl Git {
                 self.check_reference(&repository, "branch", "refs/heads/", branch, cancel).await?;
                 self.upstream(&repository, branch, cancel).await?
             }
-            None => Upstream::default(),
+            None => UpstreamBranch::default(),
         };
         let access = GitAccess::Push;
         let remote =
@@ -151,7 +151,7 @@ impl Git {
         repository: &Repository,
         input: &GitPush,
         branch: Option<String>,
-        upstream: &Upstream,
+        upstream: &UpstreamBranch,
         remote: &Remote,
         cancel: &CancellationToken,
     ) -> Result<PushPlan, Error> {

@@ -29,7 +29,7 @@ pub(super) struct Remote {
 
 /// The branch of a remote that a local branch follows, and the remote that it is pushed to. Empty where there is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Upstream {
+pub(super) struct UpstreamBranch {
     pub(super) remote: String,
     /// The branch, as the remote calls it: `main`.
     pub(super) branch: String,
@@ -69,7 +69,7 @@ impl Git {
         repository: &Repository,
         branch: &str,
         cancel: &CancellationToken,
-    ) -> Result<Upstream, Error> {
+    ) -> Result<UpstreamBranch, Error> {
         let format = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(push:remotename)";
         let reference = format!("refs/heads/{branch}");
         let lines = self.lines(repository, &["for-each-ref", format, &reference], cancel).await?;
@@ -80,7 +80,7 @@ impl Git {
         let branch = reference.strip_prefix("refs/heads/").unwrap_or_default().to_owned();
         // `.` is this repository itself.
         let named = |remote: String| if remote == "." { String::new() } else { remote };
-        Ok(Upstream { remote: named(remote), branch, push_remote: named(push_remote) })
+        Ok(UpstreamBranch { remote: named(remote), branch, push_remote: named(push_remote) })
     }
 
     /// Refuses a name that no branch or tag can have.

@@ -1,7 +1,7 @@
 //! The context of a call, which a tool gets beside its input.
 
 use super::answer::ToolError;
-use super::effects::ScopeLimit;
+use super::effects::CallScopeLimit;
 use super::found_tools::FoundTools;
 use super::limits::HostLimits;
 use super::observer::CallObserver;
@@ -83,7 +83,7 @@ impl CallContext {
         if self.scope.reaches_all_paths() {
             return Ok(Arc::clone(workspace));
         }
-        let limit: Arc<dyn AccessLimit> = Arc::new(ScopeLimit(self.scope.clone()));
+        let limit: Arc<dyn AccessLimit> = Arc::new(CallScopeLimit(self.scope.clone()));
         let limited = workspace.with_access_limit(&limit).map_err(|error| ToolError::from_error(&error))?;
         Ok(Arc::new(limited))
     }

@@ -6,10 +6,10 @@ use super::permits::ProcessPermits;
 use super::tool::{BackgroundProcess, Tool};
 use super::toolset::Toolset;
 use crate::ci::{
-    BackgroundCommands, BackgroundStatus, BuildError, BuildGoal, BuildRequest, CommandError, CommandList,
-    CommandReport, CommandScope, Commands, GetDiagnostics, ListCommands, ReadCommandOutput, RunCommand,
-    ServerDiagnostics, ServerFacts, StartCommand, StartContext, StartedCommand, StopCommand, SuccessOutput,
-    WriteCommandInput, build, diagnose, toolchains,
+    BackgroundCommands, BackgroundStartContext, BackgroundStatus, BuildError, BuildGoal, BuildRequest,
+    CommandError, CommandList, CommandReport, CommandScope, Commands, GetDiagnostics, ListCommands,
+    ReadCommandOutput, RunCommand, ServerDiagnostics, ServerFacts, StartCommand, StartedCommand, StopCommand,
+    SuccessOutput, WriteCommandInput, build, diagnose, toolchains,
 };
 use role_policy::{Access, Effect};
 use std::sync::Arc;
@@ -124,7 +124,7 @@ fn start_command(commands: Commands, background: Arc<BackgroundCommands>) -> Too
             async move {
                 let permit = context.process_permits.as_ref().map(ProcessPermits::try_acquire).transpose();
                 let permit = permit.map_err(|error| ToolError::from_error(&error))?;
-                let mut start = StartContext::new(owner(&context));
+                let mut start = BackgroundStartContext::new(owner(&context));
                 start.scope = scope?;
                 start.permit = permit;
                 start.cancel = context.cancel.clone();

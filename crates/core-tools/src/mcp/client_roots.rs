@@ -31,7 +31,7 @@ type Narrow = dyn Fn(&[PathBuf]) -> Option<Host> + Send + Sync;
 
 /// The progress of the question for the client's roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RootsState {
+enum ClientRootsState {
     /// The client has said nothing of roots.
     NotOffered,
     /// It has roots and has not named them yet.
@@ -43,7 +43,7 @@ enum RootsState {
 /// The roots of the one client of a connection.
 pub(super) struct ClientRoots {
     narrow: Box<Narrow>,
-    state: watch::Sender<RootsState>,
+    state: watch::Sender<ClientRootsState>,
     /// The host over fewer roots, once there is one.
     host: ArcSwapOption<Host>,
     offered: Mutex<Vec<PathBuf>>,
@@ -59,7 +59,7 @@ impl ClientRoots {
     pub(super) fn new(narrow: impl Fn(&[PathBuf]) -> Option<Host> + Send + Sync + 'static) -> Self {
         Self {
             narrow: Box::new(narrow),
-            state: watch::Sender::new(RootsState::NotOffered),
+            state: watch::Sender::new(ClientRootsState::NotOffered),
             host: ArcSwapOption::empty(),
             offered: Mutex::default(),
         }
@@ -72,22 +72,22 @@ impl ClientRoots {
 
     /// Notes that the client has roots: calls wait until it has named them.
     pub(super) fn expect(&self) {
-        self.state.send_replace(RootsState::Awaited);
+        self.state.send_replace(ClientRootsState::Awaited);
     }
 
     /// Waits until the client's roots are known, or it had time enough to name them.
     pub(super) async fn settled(&self) {
         let mut state = self.state.subscribe();
-        let settled = state.wait_for(|state| *state != RootsState::Awaited);
+        let settled = state.wait_for(|state| *state != ClientRootsState::Awaited);
         if tokio::time::timeout(ANSWER_LIMIT, settled).await.is_err() {
             tracing::warn!("the client has roots and does not name them; those of the server hold");
-            self.state.send_replace(RootsState::Settled);
+            self.state.send_replace(ClientRootsState::Settled);
         }
     }
 
     /// Asks the client for its roots, and applies them.
     pub(super) async fn ask(self: Arc<Self>, peer: Peer<RoleServer>) {
-        if *self.state.borrow() == RootsState::NotOffered {
+        if *self.state.borrow() == ClientRootsState::NotOffered {
             return;
         }
         self.expect();
@@ -96,13 +96,13 @@ impl ClientRoots {
             Ok(Err(error)) => tracing::warn!(%error, "the client did not name its roots"),
             Err(_) => tracing::warn!("the client did not name its roots in time"),
         }
-        self.state.send_replace(RootsState::Settled);
+        self.state.send_replace(ClientRootsState::Settled);
     }
 
     /// Returns the question for roots, as an answer of 2026-07-28 asks it, unless it has been answered. `responses` are
     /// what the client has sent with its call.
     pub(super) fn question(&self, responses: Option<&InputResponses>) -> Option<InputRequiredResult> {
-        if *self.state.borrow() == RootsState::Settled {
+        if *self.state.borrow() == ClientRootsState::Settled {
             return None;
         }
         match responses.and_then(|responses| responses.get(ROOTS_KEY)) {
@@ -118,7 +118,7 @@ impl ClientRoots {
                     Ok(listed) => self.apply(&listed),
                     Err(error) => tracing::warn!(%error, "the client's roots cannot be read"),
                 }
-                self.state.send_replace(RootsState::Settled);
+                self.state.send_replace(ClientRootsState::Settled);
                 None
             }
         }

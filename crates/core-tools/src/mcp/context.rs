@@ -5,7 +5,7 @@ use super::call_context::CallContext;
 use super::tool::Tool;
 use super::toolset::Toolset;
 use crate::context::{self, CompileContext, CompiledContext, WorkspaceCompiler};
-use context_compiler::{RequestField, SectionEntry};
+use context_compiler::{ContextRequestField, ManifestSectionEntry};
 use role_policy::Effect;
 use serde_json::{Value, json};
 
@@ -17,8 +17,8 @@ impl From<context::Error> for ToolError {
         };
         // The tool has other names for these fields.
         match field {
-            RequestField::Plan => Self::new(format!("`plan_path` {reason}")),
-            RequestField::BudgetTokens => Self::new(format!("`budget_tokens` {reason}")),
+            ContextRequestField::Plan => Self::new(format!("`plan_path` {reason}")),
+            ContextRequestField::BudgetTokens => Self::new(format!("`budget_tokens` {reason}")),
             _ => Self::from_error(&error),
         }
     }
@@ -78,7 +78,7 @@ fn answer(compiled: CompiledContext, with_manifest: bool) -> Answer {
             facts.insert("unused".to_owned(), json!(unused));
         }
         if with_manifest {
-            let section = |section: &SectionEntry| {
+            let section = |section: &ManifestSectionEntry| {
                 json!({
                     "path": section.path,
                     "half": section.segment,

@@ -142,9 +142,9 @@ impl EffectResolver for WorkspaceEffects {
 
 /// The scope of one call as a limit of a workspace: it is checked again for each file that the call opens.
 #[derive(Debug)]
-pub(super) struct ScopeLimit(pub(super) CallScope);
+pub(super) struct CallScopeLimit(pub(super) CallScope);
 
-impl AccessLimit for ScopeLimit {
+impl AccessLimit for CallScopeLimit {
     fn read(&self, path: &str) -> Result<(), AccessDenied> {
         self.0.check_path(Access::Read, path).map_err(AccessDenied::new)
     }

@@ -7,8 +7,8 @@ use super::toolset::Toolset;
 #[cfg(feature = "context")]
 use crate::filesystem::FileOutline;
 use crate::filesystem::{
-    self, ApplyPatch, CheckExistence, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence,
-    FindFiles, FoundFiles, GetFileInfo, ListDirectory, MoveFile, ReadFile, ReadMediaFile, ReadMultipleFiles,
+    self, ApplyPatch, CreateDirectory, DeleteFile, DirectoryTree, EditFile, Existence, FindFiles, FoundFiles,
+    GetFileInfo, ListDirectory, MoveFile, PathExistenceCheck, ReadFile, ReadMediaFile, ReadMultipleFiles,
     SearchFiles, WriteFile,
 };
 use crate::workspace::{PathKind, Workspace};
@@ -391,7 +391,7 @@ fn file_exists(workspace: &Arc<Workspace>) -> Tool {
             let existence = filesystem::exists_if_cached(workspace, input, PathKind::File)?;
             Some(existence.map_err(ToolError::from).and_then(|existence| Answer::structured(&existence)))
         },
-        |workspace, input: &CheckExistence, _| {
+        |workspace, input: &PathExistenceCheck, _| {
             Answer::structured(&filesystem::file_exists(workspace, input)?)
         },
     )
@@ -412,7 +412,7 @@ fn directory_exists(workspace: &Arc<Workspace>) -> Tool {
             let existence = filesystem::exists_if_cached(workspace, input, PathKind::Directory)?;
             Some(existence.map_err(ToolError::from).and_then(|existence| Answer::structured(&existence)))
         },
-        |workspace, input: &CheckExistence, _| {
+        |workspace, input: &PathExistenceCheck, _| {
             Answer::structured(&filesystem::directory_exists(workspace, input)?)
         },
     )

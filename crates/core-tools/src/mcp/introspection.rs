@@ -77,7 +77,7 @@ fn inspect_state(workspace: &Arc<Workspace>, inspector: Inspector) -> Tool {
 /// The part of an answer that is in the listed schema.
 #[derive(Serialize, JsonSchema)]
 #[allow(dead_code, reason = "only its schema is used")]
-struct DbAnswer {
+struct DbBridgeAnswer {
     /// The rows of a query or of a plan, each an object with a member for each column.
     #[schemars(with = "Vec<()>")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,7 +109,7 @@ fn db_bridge(workspace: &Arc<Workspace>, databases: Databases) -> Tool {
             }
         },
     );
-    tool.destroys().own_deadline().answers::<DbAnswer>().effects(&[Effect::Sql("action")])
+    tool.destroys().own_deadline().answers::<DbBridgeAnswer>().effects(&[Effect::Sql("action")])
 }
 
 // Answers with text: a page of entries as a structured object would be sent twice to a client that shows both.

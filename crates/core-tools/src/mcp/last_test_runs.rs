@@ -14,12 +14,12 @@ const MAX_RUNS: usize = 100;
 
 /// The caller of a run and the folder that it was about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct RunKey {
+pub(super) struct TestRunKey {
     owner: String,
     folder: PathBuf,
 }
 
-impl RunKey {
+impl TestRunKey {
     /// Returns the key of a run in `project_path`; `None` where there is no such path.
     pub(super) fn new(
         commands: &Commands,
@@ -36,18 +36,18 @@ impl RunKey {
 
 /// The failed tests of the last runs.
 #[derive(Debug, Default)]
-pub(super) struct LastRuns {
-    runs: Mutex<VecDeque<(RunKey, FailedTests)>>,
+pub(super) struct LastTestRuns {
+    runs: Mutex<VecDeque<(TestRunKey, FailedTests)>>,
 }
 
-impl LastRuns {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(RunKey, FailedTests)>> {
+impl LastTestRuns {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(TestRunKey, FailedTests)>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records the failures of a run, in place of those of the run before. A run that executed no test says nothing
     /// about those.
-    pub(super) fn record(&self, key: Option<RunKey>, report: &TestReport) {
+    pub(super) fn record(&self, key: Option<TestRunKey>, report: &TestReport) {
         let Some(key) = key.filter(|_| report.passed + report.failed > 0) else { return };
         let mut runs = self.lock();
         runs.retain(|(known, _)| *known != key);
@@ -62,7 +62,7 @@ impl LastRuns {
     /// # Errors
     ///
     /// No run is known, or no test failed in it.
-    pub(super) fn failed_tests(&self, key: Option<&RunKey>) -> Result<FailedTests, ToolError> {
+    pub(super) fn failed_tests(&self, key: Option<&TestRunKey>) -> Result<FailedTests, ToolError> {
         let runs = self.lock();
         let last = runs.iter().find(|(known, _)| Some(known) == key).map(|(_, failed)| failed);
         match last {

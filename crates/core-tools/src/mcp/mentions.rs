@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 /// The names of all tools that texts may speak of, whether or not a server has them.
 #[derive(Debug, Default)]
-pub(crate) struct KnownTools(HashSet<&'static str>);
+pub(crate) struct KnownToolNames(HashSet<&'static str>);
 
-impl FromIterator<&'static str> for KnownTools {
+impl FromIterator<&'static str> for KnownToolNames {
     fn from_iter<I: IntoIterator<Item = &'static str>>(names: I) -> Self {
         Self(names.into_iter().collect())
     }
 }
 
-impl KnownTools {
+impl KnownToolNames {
     /// Returns the tools that `text` names. A name of one word, such as `build`, counts only between backticks: it is a
     /// word of the language as well.
     fn named<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'static str> + 'a {
@@ -146,7 +146,7 @@ fn sentences(text: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn known() -> KnownTools {
+    fn known() -> KnownToolNames {
         ["read_file", "read_media_file", "run_command", "build"].into_iter().collect()
     }
 

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 /// role gives a principal no more.
 #[derive(Debug, Default)]
 pub(crate) struct RateLimiter {
-    accounts: Arc<Mutex<HashMap<Caller, RateAccount>>>,
+    accounts: Arc<Mutex<HashMap<Caller, CallerRateAccount>>>,
 }
 
 #[derive(Debug)]
-struct RateAccount {
+struct CallerRateAccount {
     calls: TokenBucket,
     last_call: Instant,
     running: u64,
@@ -23,12 +23,12 @@ struct RateAccount {
 
 /// A call that counts as running; dropping it ends that.
 #[derive(Debug)]
-pub(crate) struct RunningCall {
-    accounts: Arc<Mutex<HashMap<Caller, RateAccount>>>,
+pub(crate) struct RateLimitedCall {
+    accounts: Arc<Mutex<HashMap<Caller, CallerRateAccount>>>,
     caller: Caller,
 }
 
-impl Drop for RunningCall {
+impl Drop for RateLimitedCall {
     fn drop(&mut self) {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = accounts.get_mut(&self.caller) {
@@ -63,7 +63,7 @@ impl RateLimiter {
         &self,
         caller: &Caller,
         limits: RoleLimits,
-    ) -> Result<Option<RunningCall>, RateLimited> {
+    ) -> Result<Option<RateLimitedCall>, RateLimited> {
         if limits.calls_per_minute.is_none() && limits.concurrent_calls.is_none() {
             return Ok(None);
         }
@@ -77,7 +77,7 @@ impl RateLimiter {
         if accounts.len() >= MAX_ACCOUNTS {
             accounts.retain(|_, account| account.running > 0 || now - account.last_call < MINUTE);
         }
-        let account = accounts.entry(key.clone()).or_insert_with(|| RateAccount {
+        let account = accounts.entry(key.clone()).or_insert_with(|| CallerRateAccount {
             calls: TokenBucket::new(per_minute, per_minute, MINUTE, now),
             last_call: now,
             running: 0,
@@ -95,7 +95,7 @@ impl RateLimiter {
             retry_after_ms: wait.as_nanos().div_ceil(1_000_000),
         })?;
         account.running += 1;
-        Ok(Some(RunningCall { accounts: Arc::clone(&self.accounts), caller: key }))
+        Ok(Some(RateLimitedCall { accounts: Arc::clone(&self.accounts), caller: key }))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::answer::{Answer, ToolError};
 use super::call_context::CallContext;
 use super::ci::command_scope;
-use super::last_test_runs::{LastRuns, RunKey};
+use super::last_test_runs::{LastTestRuns, TestRunKey};
 use super::tool::Tool;
 use super::toolset::Toolset;
 use crate::ci::Commands;
@@ -95,7 +95,7 @@ fn any_value(_: &mut SchemaGenerator) -> Schema {
 /// ([`HostLimits::max_timeout`](super::HostLimits)); the input schemas give it as the maximum.
 pub fn toolset(commands: &Commands, max_timeout: Duration) -> Toolset {
     let max_ms = u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX);
-    let last_runs = Arc::new(LastRuns::default());
+    let last_runs = Arc::new(LastTestRuns::default());
     let released = Arc::clone(&last_runs);
     let tool = |name, title, description, limit| {
         let max_ms = limit_ms(limit).map_or(max_ms, |limit| limit.min(max_ms));
@@ -124,7 +124,7 @@ fn test_tool(
     description: &'static str,
     limit: Option<Duration>,
     commands: &Commands,
-    last_runs: &Arc<LastRuns>,
+    last_runs: &Arc<LastTestRuns>,
 ) -> Tool {
     let (commands, last_runs) = (commands.clone(), Arc::clone(last_runs));
     let tool = Tool::new(name, title, description, move |input: RunTestsInput, context: CallContext| {
@@ -132,7 +132,7 @@ fn test_tool(
         async move {
             let max_timeout = limit.map_or(context.max_timeout, |limit| limit.min(context.max_timeout));
             let commands = commands.narrowed(&command_scope(&commands, &context)?);
-            let run = RunKey::new(&commands, &context, input.project_path.as_deref());
+            let run = TestRunKey::new(&commands, &context, input.project_path.as_deref());
             let mut request = RunTests::new().args(input.args);
             request.time_limit = time_limit(input.timeout_ms, max_timeout)?;
             (request.project_path, request.test_path) = (input.project_path, input.test_path);

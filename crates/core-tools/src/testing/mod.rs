@@ -63,6 +63,6 @@ pub use error::TestError;
 pub use read_report::{ParsedReport, ReportFormat, read_report};
 pub use report::TestReport;
 pub use request::RunTests;
-pub use results::{FailedTests, ProblemKind, RunProblem, TestCase, TestCommand, TestStatus};
+pub use results::{FailedTests, TestCase, TestCommand, TestRunProblem, TestRunProblemKind, TestStatus};
 pub use run::run_tests;
 pub use runner::TestRunner;

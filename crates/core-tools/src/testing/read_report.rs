@@ -1,7 +1,7 @@
 //! Reading reports that a runner wrote in another run.
 
 use super::parse::{EventsParser, GoParser, LibtestParser, LineParser, NextestParser, TapParser, read_xml};
-use super::results::{RunProblem, TestCase, TestResults};
+use super::results::{TestCase, TestResults, TestRunProblem};
 
 /// A format that test runners write for machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct ParsedReport {
     /// The tests, in the order of the report.
     pub tests: Vec<TestCase>,
     /// The problems of the report: it breaks off, or contradicts itself.
-    pub problems: Vec<RunProblem>,
+    pub problems: Vec<TestRunProblem>,
 }
 
 /// Reads a report that a runner wrote.

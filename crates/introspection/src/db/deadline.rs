@@ -1,6 +1,6 @@
 //! The time limit of one statement, and its cancellation.
 
-use super::error::StatementEnd;
+use super::error::StatementOutcome;
 use super::{Action, DbBridge, Error};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ const END_GRACE: Duration = Duration::from_secs(15);
 const STOP_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The ways to stop a statement.
-pub(super) struct StopSteps<Stop, End> {
+pub(super) struct StatementStopSteps<Stop, End> {
     /// Makes the engine end the statement. It is called again and again until the statement has ended.
     pub(super) stop: Stop,
     /// Ends the connection of a statement that went on nevertheless.
@@ -33,7 +33,7 @@ pub(super) async fn run_bounded<T, Stopped: Future, Ended: Future>(
     request: &DbBridge,
     cancel: &CancellationToken,
     work: impl Future<Output = Result<T, Error>>,
-    steps: StopSteps<impl Fn() -> Stopped, impl Fn() -> Ended>,
+    steps: StatementStopSteps<impl Fn() -> Stopped, impl Fn() -> Ended>,
 ) -> Result<T, Error> {
     let limit = request.time_limit();
     tokio::pin!(work);
@@ -58,13 +58,13 @@ pub(super) async fn run_bounded<T, Stopped: Future, Ended: Future>(
         _ => Err(error(end)),
     };
     if let Some(result) = until_done(&mut work, steps.stop, STOP_GRACE).await {
-        return stopped(result, StatementEnd::Stopped);
+        return stopped(result, StatementOutcome::Stopped);
     }
     if let Some(result) = until_done(&mut work, steps.end, END_GRACE).await {
-        return stopped(result, StatementEnd::ConnectionEnded);
+        return stopped(result, StatementOutcome::ConnectionEnded);
     }
     // A server that does not answer is abandoned.
-    Err(error(StatementEnd::Unconfirmed))
+    Err(error(StatementOutcome::Unconfirmed))
 }
 
 /// Calls `step` again and again until `work` is done; `None` after `grace`.

@@ -86,7 +86,7 @@ pub enum Error {
         /// The limit, in milliseconds.
         limit_ms: u64,
         /// The way in which the server ended it.
-        end: StatementEnd,
+        end: StatementOutcome,
     },
     /// The call was cancelled, and the statement stopped in the server.
     #[error("cancelled")]
@@ -96,7 +96,7 @@ pub enum Error {
 /// The way in which a statement ended after its time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum StatementEnd {
+pub enum StatementOutcome {
     /// The engine stopped it.
     Stopped,
     /// It went on after the engine had cancelled it, and ended with its connection.
@@ -105,7 +105,7 @@ pub enum StatementEnd {
     Unconfirmed,
 }
 
-impl std::fmt::Display for StatementEnd {
+impl std::fmt::Display for StatementOutcome {
     /// Writes what the caller should know beyond the time limit; nothing for [`Stopped`](Self::Stopped).
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

@@ -98,7 +98,7 @@ mod sqlite;
 
 pub use action::Action;
 pub use check::ConnectionCheck;
-pub use error::{Error, StatementEnd};
+pub use error::{Error, StatementOutcome};
 pub use request::DbBridge;
 pub use response::{DbResponse, SeedReport};
 pub use rows::{Column, Rows};

@@ -1,7 +1,7 @@
 //! The way of a request through a database server: a connection of its own, a time limit, and an end to the statement when
 //! that has passed.
 
-use super::deadline::{StopSteps, run_bounded};
+use super::deadline::{StatementStopSteps, run_bounded};
 use super::response::DbResponse;
 use super::{DbBridge, Error};
 use sqlx::Connection;
@@ -82,7 +82,7 @@ pub(super) async fn run<S: DatabaseServer>(
         response
     };
     let (connection_id, stopping) = (&connection_id, &stopping);
-    let steps = StopSteps {
+    let steps = StatementStopSteps {
         stop: move || async move {
             stopping.cancel();
             if let Some(id) = connection_id.get() {

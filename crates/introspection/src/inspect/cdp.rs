@@ -104,7 +104,7 @@ type PendingCommands = HashMap<u64, oneshot::Sender<Result<Box<RawValue>, Inspec
 
 /// The state that the reading task and the callers share.
 #[derive(Default)]
-struct SharedSession {
+struct SharedCdpSession {
     /// The commands that wait for an answer, by id. `None` once the connection has ended.
     pending: Mutex<Option<PendingCommands>>,
     /// The receiver of events, if there is one.
@@ -158,7 +158,7 @@ const WAITING_FOR_DISCONNECT: &str = "NodeRuntime.waitingForDisconnect";
 /// in which they are sent. Dropping the session closes the connection.
 pub(crate) struct CdpSession {
     output: Arc<tokio::sync::Mutex<MessageSink>>,
-    shared: Arc<SharedSession>,
+    shared: Arc<SharedCdpSession>,
     last_id: AtomicU64,
     reader: tokio::task::JoinHandle<()>,
     url: Url,
@@ -199,9 +199,9 @@ impl CdpSession {
         let timed_out = || CdpError::TimedOut { method: "the connection".to_owned(), limit: TIME_LIMIT };
         let (socket, quick_ack) = connected.map_err(|_| timed_out())??;
         let (output, mut input) = socket.split();
-        let shared = Arc::new(SharedSession {
+        let shared = Arc::new(SharedCdpSession {
             pending: Mutex::new(Some(PendingCommands::default())),
-            ..SharedSession::default()
+            ..SharedCdpSession::default()
         });
         let output = Arc::new(tokio::sync::Mutex::new(output));
         let (reader_state, writer) = (Arc::clone(&shared), Arc::clone(&output));
@@ -328,7 +328,7 @@ impl CdpSession {
 
 /// A message of the inspector: an answer if it has an id, else an event.
 #[derive(Deserialize)]
-struct IncomingMessage {
+struct CdpIncomingMessage {
     id: Option<u64>,
     method: Option<String>,
     #[serde(default)]
@@ -344,7 +344,7 @@ struct InspectorCommandError {
     message: String,
 }
 
-impl SharedSession {
+impl SharedCdpSession {
     /// Passes a message on to the command or receiver that waits for it. Returns false if the connection must be closed.
     ///
     /// A message that is not of the protocol is ignored: a command that waits for it runs into its time limit.
@@ -358,7 +358,7 @@ impl SharedSession {
             fixed = Some(well_formed(text));
         }
         let Ok(incoming) = serde_json::from_str(fixed.as_deref().unwrap_or(text)) else { return true };
-        let IncomingMessage { id, method, params, result, error } = incoming;
+        let CdpIncomingMessage { id, method, params, result, error } = incoming;
         if let Some(id) = id {
             let sender = lock(&self.pending).as_mut().and_then(|pending| pending.remove(&id));
             if let Some(sender) = sender {

@@ -1,7 +1,7 @@
 //! Errors of the inspect area.
 
 use super::target::{InvalidTarget, SignalError, TargetError};
-use super::{InvalidPath, cdp, http};
+use super::{InvalidStatePath, cdp, http};
 
 /// A request whose state could not be read. A path that leads nowhere is an answer and no error.
 #[derive(Debug, thiserror::Error)]
@@ -9,7 +9,7 @@ use super::{InvalidPath, cdp, http};
 pub enum Error {
     /// The path cannot be parsed.
     #[error(transparent)]
-    Path(#[from] InvalidPath),
+    Path(#[from] InvalidStatePath),
     /// The target cannot be parsed.
     #[error(transparent)]
     Target(#[from] InvalidTarget),

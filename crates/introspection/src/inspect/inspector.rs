@@ -14,7 +14,7 @@ use super::providers::proc::ProcProvider;
 use super::providers::python::PythonProvider;
 use super::providers::server_env::ServerEnvProvider;
 use super::request::InspectState;
-use super::response::{ProviderAttempt, StateResponse};
+use super::response::{StateProviderAttempt, StateResponse};
 use super::state_value::ProviderError;
 use super::target::{InspectTarget, InvalidTarget, Url};
 use super::tree::{DEFAULT_DEPTH, MAX_DEPTH};
@@ -238,17 +238,17 @@ impl Inspector {
                 Err(ProviderError::Failed(error)) => {
                     let message = error_chain(&error);
                     failed.get_or_insert_with(|| message.clone());
-                    failures.push(ProviderAttempt { provider: provider.name(), why: message.clone() });
+                    failures.push(StateProviderAttempt { provider: provider.name(), why: message.clone() });
                     message
                 }
             };
-            tried.push(ProviderAttempt { provider: provider.name(), why });
+            tried.push(StateProviderAttempt { provider: provider.name(), why });
         }
         let mut response = match (not_found, failed) {
             // A path that led some way says more than a failure elsewhere.
             (Some(not_found), _) => StateResponse::not_found(not_found, &path),
             (None, Some(failed)) => {
-                tried.retain(|attempt: &ProviderAttempt| attempt.why != failed);
+                tried.retain(|attempt: &StateProviderAttempt| attempt.why != failed);
                 let mut response = StateResponse::failed(failed, tried);
                 // An error of the port alone does not say who listens there.
                 if matches!(target, Some(InspectTarget::Port(_)))

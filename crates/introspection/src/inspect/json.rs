@@ -59,7 +59,7 @@ fn outline(source: String, root: &Value, options: &OutlineOptions) -> StateValue
     let mut outline =
         OutlineBuilder { tree: ValueTree::default(), max_depth: options.max_depth, queue: VecDeque::new() };
     let root_node = outline.tree.add_node();
-    outline.add(PendingValue {
+    outline.add(PendingOutlineValue {
         value: root,
         node: root_node,
         depth: 0,
@@ -73,14 +73,14 @@ fn outline(source: String, root: &Value, options: &OutlineOptions) -> StateValue
 
 /// A value, and the node of the tree that it belongs into.
 #[derive(Clone, Copy)]
-struct PendingValue<'a> {
+struct PendingOutlineValue<'a> {
     value: &'a Value,
     node: usize,
     depth: u32,
     is_secret: bool,
 }
 
-impl<'a> PendingValue<'a> {
+impl<'a> PendingOutlineValue<'a> {
     fn child(self, value: &'a Value, node: usize, is_secret: bool) -> Self {
         Self { value, node, depth: self.depth + 1, is_secret: self.is_secret || is_secret }
     }
@@ -90,13 +90,13 @@ struct OutlineBuilder<'a> {
     tree: ValueTree,
     max_depth: u32,
     /// The arrays and objects that are still to be opened.
-    queue: VecDeque<PendingValue<'a>>,
+    queue: VecDeque<PendingOutlineValue<'a>>,
 }
 
 impl<'a> OutlineBuilder<'a> {
     /// Writes a plain value to its node; queues an array or object.
-    fn add(&mut self, pending: PendingValue<'a>) {
-        let PendingValue { value, node, depth, is_secret } = pending;
+    fn add(&mut self, pending: PendingOutlineValue<'a>) {
+        let PendingOutlineValue { value, node, depth, is_secret } = pending;
         let tree = &mut self.tree;
         let (class, size) = match value {
             Value::Array(elements) => ("Array", elements.len()),
@@ -120,7 +120,7 @@ impl<'a> OutlineBuilder<'a> {
     }
 
     /// Adds the members of an array or object.
-    fn open(&mut self, container: PendingValue<'a>) {
+    fn open(&mut self, container: PendingOutlineValue<'a>) {
         let node = container.node;
         let mut omitted = 0_u64;
         match container.value {

@@ -79,7 +79,7 @@ impl AttachedJvm {
         if !may_signal {
             return Err(JvmError::NotAttached(SignalError::NotAllowed));
         }
-        let attach_file = AttachFile::new(temporary.join(format!(".attach_pid{own_pid}")))?;
+        let attach_file = JvmAttachFile::new(temporary.join(format!(".attach_pid{own_pid}")))?;
         process
             .signal(rustix::process::Signal::QUIT, Process::is_proven_jvm)
             .map_err(JvmError::NotAttached)?;
@@ -134,9 +134,9 @@ impl AttachedJvm {
 
 /// The file `.attach_pidN`, which tells the machine that the signal is a request to attach. Dropping it removes the file.
 #[derive(Debug)]
-struct AttachFile(PathBuf);
+struct JvmAttachFile(PathBuf);
 
-impl AttachFile {
+impl JvmAttachFile {
     fn new(path: PathBuf) -> std::io::Result<Self> {
         match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
             Ok(_) => Ok(Self(path)),
@@ -147,7 +147,7 @@ impl AttachFile {
     }
 }
 
-impl Drop for AttachFile {
+impl Drop for JvmAttachFile {
     fn drop(&mut self) {
         // The machine may have removed it before.
         let _ = std::fs::remove_file(&self.0);

@@ -87,9 +87,9 @@ pub use http::HttpGetError as HttpError;
 pub use inspector::{Inspector, InvalidStateUrl};
 #[cfg(unix)]
 pub use jvm::JvmError;
-pub use path::{InvalidPath, StatePath};
+pub use path::{InvalidStatePath, StatePath};
 pub use provider::{Provider, ProviderFuture, StateRequest};
 pub use request::InspectState;
-pub use response::{ProviderAttempt, StateResponse};
+pub use response::{StateProviderAttempt, StateResponse};
 pub use state_value::{PathNotFound, ProviderError, StateValue};
 pub use target::{InvalidTarget, SignalError, TargetError};

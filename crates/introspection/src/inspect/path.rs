@@ -12,7 +12,7 @@ const MAX_SEGMENTS: usize = 64;
 #[error(
     "`path`: {reason}; write a.b, a[0] or a[\"any key\"], and local:FILE/name for a variable of a module"
 )]
-pub struct InvalidPath {
+pub struct InvalidStatePath {
     reason: String,
 }
 
@@ -31,8 +31,8 @@ impl StatePath {
     ///
     /// # Errors
     /// The text is no path.
-    pub fn parse(text: &str) -> Result<Self, InvalidPath> {
-        let invalid = |reason: &str| InvalidPath { reason: reason.to_owned() };
+    pub fn parse(text: &str) -> Result<Self, InvalidStatePath> {
+        let invalid = |reason: &str| InvalidStatePath { reason: reason.to_owned() };
         if text.len() > MAX_BYTES {
             return Err(invalid("it is longer than 4096 bytes"));
         }
@@ -96,8 +96,8 @@ pub(super) fn join(path: &str, name: &str) -> String {
 }
 
 /// Parses the names of a path.
-fn parse_names(text: &str) -> Result<Vec<String>, InvalidPath> {
-    let invalid = |reason: String| InvalidPath { reason };
+fn parse_names(text: &str) -> Result<Vec<String>, InvalidStatePath> {
+    let invalid = |reason: String| InvalidStatePath { reason };
     let mut names = Vec::new();
     let mut rest = text;
     let mut after_dot = false;

@@ -2,14 +2,14 @@
 
 use super::path::{StatePath, join};
 use super::state_value::{PathNotFound, StateValue};
-use super::tree::TruncationCounts;
+use super::tree::ValueTruncationCounts;
 use serde::Serialize;
 use serde_json::Value;
 
 /// A provider that had no value, and the reason.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct ProviderAttempt {
+pub struct StateProviderAttempt {
     /// The provider.
     pub provider: &'static str,
     /// The reason why it had none.
@@ -33,10 +33,10 @@ pub struct StateResponse {
     pub(super) not_found: Option<NotFoundFields>,
     /// The providers that failed before; where there is no value, also those that had nothing to look into.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<ProviderAttempt>,
+    pub tried: Vec<StateProviderAttempt>,
     /// Counts of the parts that were left out.
-    #[serde(skip_serializing_if = "TruncationCounts::is_empty")]
-    pub(super) truncated: TruncationCounts,
+    #[serde(skip_serializing_if = "ValueTruncationCounts::is_empty")]
+    pub(super) truncated: ValueTruncationCounts,
     /// The number of values that were masked.
     #[serde(skip_serializing_if = "is_zero")]
     pub masked: u64,
@@ -62,7 +62,7 @@ pub(super) struct NotFoundFields {
 
 impl StateResponse {
     /// The answer with a value, which was found after the `failures` of other providers.
-    pub(super) fn found(found: StateValue, failures: Vec<ProviderAttempt>, unrestricted: bool) -> Self {
+    pub(super) fn found(found: StateValue, failures: Vec<StateProviderAttempt>, unrestricted: bool) -> Self {
         let mut notes = found.notes;
         if found.masked > 0 {
             notes.push(match unrestricted {
@@ -113,21 +113,21 @@ impl StateResponse {
     }
 
     /// The answer for a provider that failed.
-    pub(super) fn failed(error: String, tried: Vec<ProviderAttempt>) -> Self {
+    pub(super) fn failed(error: String, tried: Vec<StateProviderAttempt>) -> Self {
         Self {
             value: Value::Null,
             error: Some(error),
             source: None,
             not_found: None,
             tried,
-            truncated: TruncationCounts::default(),
+            truncated: ValueTruncationCounts::default(),
             masked: 0,
             notes: Vec::new(),
         }
     }
 
     /// The answer if no provider had anything to look into. `advice` says what would make it possible.
-    pub(super) fn nothing_to_inspect(tried: Vec<ProviderAttempt>, advice: String) -> Self {
+    pub(super) fn nothing_to_inspect(tried: Vec<StateProviderAttempt>, advice: String) -> Self {
         Self { notes: vec![advice], ..Self::failed("No inspectable process".to_owned(), tried) }
     }
 

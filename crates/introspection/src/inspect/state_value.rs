@@ -1,7 +1,7 @@
 //! The result of one provider: a value within the bounds of an answer, or the reason why there is none.
 
 use super::Error;
-use super::tree::{TruncationCounts, ValueTree};
+use super::tree::{ValueTree, ValueTruncationCounts};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 pub struct StateValue {
     pub(super) source: String,
     pub(super) value: Value,
-    pub(super) truncation: TruncationCounts,
+    pub(super) truncation: ValueTruncationCounts,
     pub(super) masked: u64,
     pub(super) notes: Vec<String>,
 }

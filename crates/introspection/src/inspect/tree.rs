@@ -22,7 +22,7 @@ pub(super) const MAX_KEY_CHARS: usize = 200;
 
 /// Counts of the parts that were left out.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct TruncationCounts {
+pub(super) struct ValueTruncationCounts {
     /// Objects whose members are not shown.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) depth: u64,
@@ -41,7 +41,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-impl TruncationCounts {
+impl ValueTruncationCounts {
     pub(super) fn is_empty(&self) -> bool {
         self.depth + self.keys + self.strings + self.full == 0
     }
@@ -61,7 +61,7 @@ enum TreeNode {
 pub(super) struct ValueTree {
     nodes: Vec<TreeNode>,
     bytes: usize,
-    pub(super) truncation: TruncationCounts,
+    pub(super) truncation: ValueTruncationCounts,
     /// Values that were masked.
     pub(super) masked: u64,
 }

@@ -5,8 +5,8 @@
 //! again with the chunk before it. `mmap` would be no faster and would end the process (SIGBUS) when the file is
 //! truncated.
 
-use super::forward::{EntrySpan, ReadLimits, classify_line, is_blank};
-use super::line::{EntryHead, LineClassifier, LineRole, PrecedingLines};
+use super::forward::{LogEntrySpan, LogReadLimits, classify_line, is_blank};
+use super::line::{LineClassifier, LineRole, LogEntryHead, PrecedingLines};
 use super::preceding::read_preceding;
 use super::read_at::ReadAt;
 use std::io;
@@ -15,7 +15,7 @@ use std::io;
 #[derive(Debug)]
 pub(super) struct BackwardReader<'a, S: ?Sized> {
     source: &'a S,
-    limits: ReadLimits,
+    limits: LogReadLimits,
     classifier: LineClassifier,
     buffer: Vec<u8>,
     /// The buffer that the next chunk is read into, kept to save allocations.
@@ -35,14 +35,14 @@ pub(super) struct BackwardReader<'a, S: ?Sized> {
 /// An entry that was asked for, and the number of line feeds from its head to the end that reading began at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MatchingEntry {
-    pub(super) span: EntrySpan,
+    pub(super) span: LogEntrySpan,
     pub(super) lines_after: u64,
 }
 
 impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
     /// Creates a reader of the part of `source` before `end`, which is the end of the file or the beginning of an
     /// entry.
-    pub(super) fn new(source: &'a S, end: u64, limits: ReadLimits) -> Self {
+    pub(super) fn new(source: &'a S, end: u64, limits: LogReadLimits) -> Self {
         let classifier = LineClassifier::default();
         Self {
             source,
@@ -69,7 +69,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
     }
 
     /// Returns the bytes of an entry of the last chunk, if all of them are still in the buffer.
-    pub(super) fn bytes(&self, span: &EntrySpan) -> Option<&[u8]> {
+    pub(super) fn bytes(&self, span: &LogEntrySpan) -> Option<&[u8]> {
         let start = usize::try_from(span.start.checked_sub(self.loaded?)?).ok()?;
         let length = usize::try_from(span.end - span.start).ok()?.min(self.limits.max_line_bytes);
         self.buffer.get(start..start + length)
@@ -88,7 +88,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
     pub(super) fn chunk(
         &mut self,
         hits: &mut Vec<MatchingEntry>,
-        mut wanted: impl FnMut(&EntrySpan, &[u8]) -> bool,
+        mut wanted: impl FnMut(&LogEntrySpan, &[u8]) -> bool,
     ) -> io::Result<()> {
         hits.clear();
         let mut start = self.load()?;
@@ -142,7 +142,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         region: &[u8],
         start: u64,
         hits: &mut Vec<MatchingEntry>,
-        wanted: &mut impl FnMut(&EntrySpan, &[u8]) -> bool,
+        wanted: &mut impl FnMut(&LogEntrySpan, &[u8]) -> bool,
     ) -> io::Result<()> {
         let mut preceding = (start == 0).then_some(PrecedingLines::none(0, self.limits.text_distance()));
         // True while the lines belong to an entry that was asked for.
@@ -165,7 +165,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
                 if open && let Some(hit) = hits.last_mut() {
                     hit.span.end = line_start;
                 }
-                let span = EntrySpan { start: line_start, end: self.end, head };
+                let span = LogEntrySpan { start: line_start, end: self.end, head };
                 open = wanted(&span, raw);
                 if open {
                     hits.push(MatchingEntry { span, lines_after: lines });
@@ -214,7 +214,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
                     if open && let Some(hit) = hits.last_mut() {
                         hit.span.end = line_start;
                     }
-                    let span = EntrySpan { start: line_start, end: self.end, head };
+                    let span = LogEntrySpan { start: line_start, end: self.end, head };
                     open = wanted(&span, kept);
                     if open {
                         hits.push(MatchingEntry { span, lines_after: lines });
@@ -242,7 +242,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         beginning: Option<u64>,
         rest: Option<(u64, u64)>,
         hits: &mut Vec<MatchingEntry>,
-        wanted: &mut impl FnMut(&EntrySpan, &[u8]) -> bool,
+        wanted: &mut impl FnMut(&LogEntrySpan, &[u8]) -> bool,
     ) -> io::Result<()> {
         (self.position, self.lines) = (start, lines);
         self.end = beginning.unwrap_or(self.end);
@@ -251,7 +251,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         if start == 0
             && let Some((line_start, lines_after)) = self.rest.take()
         {
-            let span = EntrySpan { start: line_start, end: self.end, head: EntryHead::UNRECOGNIZED };
+            let span = LogEntrySpan { start: line_start, end: self.end, head: LogEntryHead::UNRECOGNIZED };
             let (content, _) = self.beginning(line_start, self.end)?;
             let line = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
             if wanted(&span, line) {
@@ -266,7 +266,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         &mut self,
         start: u64,
         hits: &mut Vec<MatchingEntry>,
-        wanted: &mut impl FnMut(&EntrySpan, &[u8]) -> bool,
+        wanted: &mut impl FnMut(&LogEntrySpan, &[u8]) -> bool,
     ) -> io::Result<()> {
         let ended = self.buffer.last() == Some(&b'\n');
         let stop = self.position - u64::from(ended);
@@ -300,7 +300,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
                 self.advance(begin, lines, None, Some((line_start, lines)), hits, wanted)
             }
             LineRole::Head(head) => {
-                let span = EntrySpan { start: line_start, end: self.end, head };
+                let span = LogEntrySpan { start: line_start, end: self.end, head };
                 if wanted(&span, &kept) {
                     hits.push(MatchingEntry { span, lines_after: lines });
                 }
@@ -334,7 +334,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn backward(bytes: &[u8], limits: ReadLimits) -> Vec<(EntrySpan, u64)> {
+    fn backward(bytes: &[u8], limits: LogReadLimits) -> Vec<(LogEntrySpan, u64)> {
         let mut reader = BackwardReader::new(bytes, bytes.len() as u64, limits);
         let (mut all, mut hits) = (Vec::new(), Vec::new());
         while reader.position() > 0 {
@@ -346,7 +346,7 @@ mod tests {
         all.into_iter().map(|(span, after)| (span, total - after)).collect()
     }
 
-    fn forward(bytes: &[u8], limits: ReadLimits) -> Vec<(EntrySpan, u64)> {
+    fn forward(bytes: &[u8], limits: LogReadLimits) -> Vec<(LogEntrySpan, u64)> {
         let from = read_at::RangeReader { source: bytes, offset: 0, end: bytes.len() as u64 };
         let mut reader = ForwardReader::new(from, 0, 0, limits);
         let mut all = Vec::new();
@@ -361,14 +361,14 @@ mod tests {
         let text =
             b"2026-11-20 10:00:00 ERROR failed\njava.lang.IllegalStateException: bad\n\tat a.B(B.java:1)\n\n\
             Caused by: x\n2026-11-20 10:00:01 INFO up\n{\"level\":50}\nTypeError: x\n    at f (a.js:1:2)\n";
-        let expected = forward(text, ReadLimits::DEFAULT);
+        let expected = forward(text, LogReadLimits::DEFAULT);
         assert_eq!(
             expected.iter().map(|(span, line)| (span.start, *line)).collect::<Vec<_>>(),
             [(0, 0), (102, 5), (130, 6), (143, 7)]
         );
         for chunk in 1..text.len() + 2 {
             assert_eq!(
-                backward(text, ReadLimits { chunk_bytes: chunk, max_line_bytes: 1000 }),
+                backward(text, LogReadLimits { chunk_bytes: chunk, max_line_bytes: 1000 }),
                 expected,
                 "chunks of {chunk} bytes"
             );
@@ -444,8 +444,8 @@ mod tests {
             if ended {
                 bytes.push(b'\n');
             }
-            let limits = ReadLimits { chunk_bytes: chunk, max_line_bytes: limit };
-            let expected = forward(&bytes, ReadLimits { chunk_bytes: 7, max_line_bytes: limit });
+            let limits = LogReadLimits { chunk_bytes: chunk, max_line_bytes: limit };
+            let expected = forward(&bytes, LogReadLimits { chunk_bytes: 7, max_line_bytes: limit });
             prop_assert_eq!(backward(&bytes, limits), expected);
         }
     }

@@ -12,12 +12,12 @@ pub(super) struct ContainerLine<'a> {
     pub(super) time: Option<LogTime>,
     /// The name of a field and its value: the stream or the service.
     pub(super) field: (&'static str, &'a [u8]),
-    pub(super) piece: LinePiece,
+    pub(super) piece: ContainerLinePiece,
 }
 
 /// The part of a line that a runtime wrote: runtimes cut long lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LinePiece {
+pub(super) struct ContainerLinePiece {
     /// True if the line goes on in the next piece of the same stream.
     pub(super) partial: bool,
     pub(super) stderr: bool,
@@ -61,7 +61,7 @@ fn cri(line: &[u8]) -> Option<ContainerLine<'_>> {
         return None;
     }
     let content = after.get(length + 1..).unwrap_or_default();
-    let piece = LinePiece { partial, stderr: stream == b"stderr" };
+    let piece = ContainerLinePiece { partial, stderr: stream == b"stderr" };
     Some(ContainerLine { content: content.into(), time: Some(time), field: ("stream", stream), piece })
 }
 
@@ -102,7 +102,7 @@ fn docker(line: &[u8]) -> Option<ContainerLine<'_>> {
         // Docker puts U+FFFD for what is no UTF-8, so only a broken line fails here.
         Cow::Owned(serde_json::from_slice::<String>(&quoted).ok()?.into_bytes())
     };
-    let piece = LinePiece { partial, stderr };
+    let piece = ContainerLinePiece { partial, stderr };
     Some(ContainerLine { content, time: Some(time), field: ("stream", stream), piece })
 }
 
@@ -133,7 +133,7 @@ fn prefixed(line: &[u8]) -> Option<ContainerLine<'_>> {
     if name.iter().all(|byte| !byte.is_ascii_alphabetic()) {
         return None;
     }
-    let piece = LinePiece { partial: false, stderr: false };
+    let piece = ContainerLinePiece { partial: false, stderr: false };
     Some(ContainerLine { content: line.get(bar + 2..)?.into(), time: None, field: ("service", name), piece })
 }
 

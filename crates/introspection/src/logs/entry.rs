@@ -2,7 +2,7 @@
 
 use super::head::FormatFamily;
 use super::level::EntryLevel;
-use super::line::{EntryHead, LineFormat, trim_start, without_colour};
+use super::line::{LineFormat, LogEntryHead, trim_start, without_colour};
 use super::log_time::LogTime;
 use super::message::{self, MAX_CONTENT_BYTES};
 use super::{container, journal, json, logfmt, plain, syslog, web_server};
@@ -46,7 +46,7 @@ pub(super) struct ParsedEntry {
 
 /// The parts of an entry while its lines are read.
 #[derive(Debug, Default)]
-struct EntryParts {
+struct LogEntryParts {
     level: Option<EntryLevel>,
     timestamp: Option<LogTime>,
     message: String,
@@ -56,11 +56,11 @@ struct EntryParts {
 
 /// Parses `bytes`, the lines of one entry whose first line was classified as `head`. `reference` is the time of the
 /// file's last change, which tells the year of a time without one.
-pub(super) fn parse(bytes: &[u8], head: EntryHead, reference: LogTime) -> ParsedEntry {
+pub(super) fn parse(bytes: &[u8], head: LogEntryHead, reference: LogTime) -> ParsedEntry {
     if head.format == LineFormat::Late && journal::is_head(bytes) {
-        let journal::JournalEntry { level, time, message, fields } = journal::parse(bytes);
+        let journal::JournaldEntry { level, time, message, fields } = journal::parse(bytes);
         let message = message::to_plain_text_lines(message.as_bytes());
-        return finish(EntryParts { level, timestamp: time, message, fields, malformed: false }, &[]);
+        return finish(LogEntryParts { level, timestamp: time, message, fields, malformed: false }, &[]);
     }
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let raw = trim_start(lines.next().unwrap_or_default());
@@ -99,14 +99,14 @@ pub(super) fn parse(bytes: &[u8], head: EntryHead, reference: LogTime) -> Parsed
 /// Parses the first line of an entry, and as many of `lines` as belong to it in its format.
 fn parse_first<'a>(
     first: &[u8],
-    head: EntryHead,
+    head: LogEntryHead,
     reference: LogTime,
     lines: &mut impl Iterator<Item = Cow<'a, [u8]>>,
-) -> EntryParts {
+) -> LogEntryParts {
     let plain = without_colour(first);
     let text = plain.as_deref().unwrap_or(first);
     let malformed = head.format == LineFormat::Malformed;
-    let mut parts = EntryParts { level: head.level, malformed, ..EntryParts::default() };
+    let mut parts = LogEntryParts { level: head.level, malformed, ..LogEntryParts::default() };
     match head.format {
         // The classifier trusts a line that begins and ends like an object; only parsing proves it.
         LineFormat::Json => match json::parse(first) {
@@ -142,7 +142,7 @@ fn parse_first<'a>(
     parts
 }
 
-impl EntryParts {
+impl LogEntryParts {
     fn take_json(&mut self, parsed: json::ParsedJsonLine) {
         self.level = self.level.or(parsed.level);
         (self.timestamp, self.fields) = (parsed.timestamp, parsed.fields);
@@ -202,10 +202,10 @@ impl EntryParts {
 }
 
 /// Builds the entry from its parts, and the lines that continue it.
-fn finish(mut parts: EntryParts, rest: &[String]) -> ParsedEntry {
+fn finish(mut parts: LogEntryParts, rest: &[String]) -> ParsedEntry {
     message::append(&mut parts.message, rest);
     limit_fields(&mut parts.fields);
-    let EntryParts { level, timestamp, message, fields, malformed } = parts;
+    let LogEntryParts { level, timestamp, message, fields, malformed } = parts;
     let name = match level {
         _ if malformed => "malformed",
         Some(level) => level.as_str(),

@@ -10,12 +10,12 @@ use super::cursor::FilePosition;
 use super::entry::LogEntry;
 use super::error::Error;
 use super::files::{FileId, LogFile, LogSource};
-use super::forward::{ForwardReader, ReadLimits};
+use super::forward::{ForwardReader, LogReadLimits};
 use super::line::LineFormat;
 use super::log_time::LogTime;
 use super::page::MAX_PAGE_BYTES;
 use super::preceding::read_preceding;
-use super::query::{EntryFilter, OmittedCounts};
+use super::query::{LogEntryFilter, OmittedCounts};
 use super::read_at;
 use std::io::{self, Read as _};
 use std::time::{Duration, Instant, SystemTime};
@@ -27,7 +27,7 @@ const COPY_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct LogFollower {
     source: LogSource,
-    filter: EntryFilter,
+    filter: LogEntryFilter,
     file: LogFile,
     /// The position in `file` up to which entries have been returned.
     position: FilePosition,
@@ -69,7 +69,7 @@ pub(super) struct FollowBatch {
 }
 
 /// The reason why reading the file ended.
-enum ReadOutcome {
+enum LogReadOutcome {
     /// Everything that is written has been read.
     CaughtUp,
     /// The answer has no room for more entries.
@@ -82,7 +82,7 @@ enum ReadOutcome {
 
 impl LogFollower {
     /// Creates a follower that begins at the end of the newest file.
-    pub(super) fn at_end(source: LogSource, filter: EntryFilter) -> Result<Self, Error> {
+    pub(super) fn at_end(source: LogSource, filter: LogEntryFilter) -> Result<Self, Error> {
         let mut files = source.files()?.files;
         let known_files = files.iter().map(|file| file.id).collect();
         let newest = files.pop().ok_or_else(|| vanished(&source))?;
@@ -97,7 +97,7 @@ impl LogFollower {
     }
 
     /// Creates a follower that begins with the oldest file, where all of them are new.
-    pub(super) fn at_start(source: LogSource, filter: EntryFilter) -> Result<Self, Error> {
+    pub(super) fn at_start(source: LogSource, filter: LogEntryFilter) -> Result<Self, Error> {
         let mut files = source.files()?.files;
         if files.is_empty() {
             return Err(vanished(&source));
@@ -112,7 +112,7 @@ impl LogFollower {
     /// Creates a follower that goes on from `resumed`, a position that was answered at the time `issued`.
     pub(super) fn from(
         source: LogSource,
-        filter: EntryFilter,
+        filter: LogEntryFilter,
         resumed: &FilePosition,
         issued: SystemTime,
     ) -> Result<Self, Error> {
@@ -156,7 +156,7 @@ impl LogFollower {
 
     fn new(
         source: LogSource,
-        filter: EntryFilter,
+        filter: LogEntryFilter,
         file: LogFile,
         position: FilePosition,
         known_files: Vec<FileId>,
@@ -214,19 +214,19 @@ impl LogFollower {
             // here, so the end that is then read is final.
             let ended = self.successor()?;
             match self.read(&mut batch, ended.is_some(), last).map_err(|source| self.failed(source))? {
-                ReadOutcome::AnswerFull => {
+                LogReadOutcome::AnswerFull => {
                     batch.full = true;
                     return Ok(batch);
                 }
-                ReadOutcome::BatchFull => {
+                LogReadOutcome::BatchFull => {
                     batch.full = last;
                     return Ok(batch);
                 }
-                ReadOutcome::Truncated => match self.handle_truncation()? {
+                LogReadOutcome::Truncated => match self.handle_truncation()? {
                     true => continue,
                     false => return Ok(batch),
                 },
-                ReadOutcome::CaughtUp => match ended {
+                LogReadOutcome::CaughtUp => match ended {
                     // Until something of the file was read, its order among the others is uncertain: compressed in the
                     // meantime it has another inode, and the supposed successor may be older. Search again.
                     Some(_) if unread && self.position.offset > 0 => {}
@@ -245,20 +245,20 @@ impl LogFollower {
     }
 
     /// Reads the file from the position on; up to its last byte if it has `ended`.
-    fn read(&mut self, batch: &mut FollowBatch, ended: bool, last: bool) -> io::Result<ReadOutcome> {
+    fn read(&mut self, batch: &mut FollowBatch, ended: bool, last: bool) -> io::Result<LogReadOutcome> {
         if !self.file.is_decoded() {
             let length = self.file.length()?;
             if length < self.position.offset || !self.position.is_in(&self.file) {
-                return Ok(ReadOutcome::Truncated);
+                return Ok(LogReadOutcome::Truncated);
             }
             if length == self.position.offset {
-                return Ok(ReadOutcome::CaughtUp);
+                return Ok(LogReadOutcome::CaughtUp);
             }
         }
         let length = self.file.length()?;
         // Decoding begins at the beginning of the file, so it is not repeated for nothing.
         if self.file.is_decoded() && self.exhausted_at == Some(length) && !ended && !last {
-            return Ok(ReadOutcome::CaughtUp);
+            return Ok(LogReadOutcome::CaughtUp);
         }
         // An entry counts as complete once the file has not grown between two polls.
         let is_settled = ended || last || self.last_length == Some(length);
@@ -268,7 +268,7 @@ impl LogFollower {
         let (mut offset, mut lines) = (self.position.offset, self.lines);
         let (mut bytes, mut count, mut omissions) = (self.bytes, self.count, OmittedCounts::default());
         let reference = LogTime::now();
-        let mut outcome = ReadOutcome::CaughtUp;
+        let mut outcome = LogReadOutcome::CaughtUp;
         let mut next = reader.next()?;
         while let Some(raw) = next {
             next = reader.next()?;
@@ -283,7 +283,7 @@ impl LogFollower {
             {
                 let entry_bytes = entry.page_bytes();
                 if count == self.filter.limit || count > 0 && bytes + entry_bytes > MAX_PAGE_BYTES {
-                    outcome = ReadOutcome::AnswerFull;
+                    outcome = LogReadOutcome::AnswerFull;
                     break;
                 }
                 bytes += entry_bytes;
@@ -296,22 +296,22 @@ impl LogFollower {
             offset = raw.span.end;
             lines = lines.map(|_| raw.lines_end);
             if count == self.filter.limit {
-                outcome = ReadOutcome::AnswerFull;
+                outcome = LogReadOutcome::AnswerFull;
                 break;
             }
             if offset - self.position.offset >= MAX_BATCH_BYTES {
-                outcome = ReadOutcome::BatchFull;
+                outcome = LogReadOutcome::BatchFull;
                 break;
             }
         }
         drop(reader);
         let Some(position) = FilePosition::new(&self.file, offset)? else {
-            return Ok(ReadOutcome::Truncated);
+            return Ok(LogReadOutcome::Truncated);
         };
         // A truncation during the read may have mixed old and new content: return nothing unless the content before
         // the position is still the same.
         if !self.file.is_decoded() && !self.position.is_in(&self.file) {
-            return Ok(ReadOutcome::Truncated);
+            return Ok(LogReadOutcome::Truncated);
         }
         self.scanned += offset - self.position.offset;
         self.omissions.malformed += omissions.malformed;
@@ -321,7 +321,7 @@ impl LogFollower {
         }
         (self.position, self.lines, self.last_length) = (position, lines, Some(length));
         (self.bytes, self.count, self.truncated_at) = (bytes, count, None);
-        let caught_up = matches!(outcome, ReadOutcome::CaughtUp);
+        let caught_up = matches!(outcome, LogReadOutcome::CaughtUp);
         self.exhausted_at = (caught_up && is_settled).then_some(length);
         batch.entries.append(&mut entries);
         Ok(outcome)
@@ -336,7 +336,7 @@ impl LogFollower {
         } else {
             Box::new(read_at::RangeReader { source: &self.file.file, offset: self.position.offset, end })
         };
-        let (offset, limits) = (self.position.offset, ReadLimits::DEFAULT);
+        let (offset, limits) = (self.position.offset, LogReadLimits::DEFAULT);
         let reader = ForwardReader::new(from, offset, self.lines.unwrap_or_default(), limits);
         if self.file.is_decoded() || offset == 0 {
             return Ok(reader);
@@ -488,7 +488,7 @@ fn vanished(source: &LogSource) -> Error {
 /// Returns the offset of the last line of `file` if it has no line feed at its end, else the end of the file.
 pub(super) fn unfinished_line_start(file: &LogFile) -> io::Result<u64> {
     let mut end = file.length()?;
-    let mut window = vec![0; ReadLimits::DEFAULT.max_line_bytes];
+    let mut window = vec![0; LogReadLimits::DEFAULT.max_line_bytes];
     let whole_end = end;
     while end > 0 {
         let start = end.saturating_sub(window.len() as u64);
@@ -513,7 +513,7 @@ pub(super) fn decoded_line_start(file: &LogFile) -> io::Result<u64> {
 
 /// The last line of a text that is decoded, if it has no line feed.
 #[derive(Debug, Default)]
-pub(super) struct UnfinishedLine {
+pub(super) struct UnfinishedLogLine {
     pub(super) start: u64,
     /// The end of the text.
     pub(super) end: u64,
@@ -522,10 +522,10 @@ pub(super) struct UnfinishedLine {
 }
 
 /// Reads the decoded text of `file` and returns what follows its last line feed.
-pub(super) fn last_decoded_line(file: &LogFile) -> io::Result<UnfinishedLine> {
+pub(super) fn last_decoded_line(file: &LogFile) -> io::Result<UnfinishedLogLine> {
     let mut content = file.decoded();
     let mut buffer = vec![0; 64 << 10];
-    let mut line = UnfinishedLine::default();
+    let mut line = UnfinishedLogLine::default();
     loop {
         let read = content.read(&mut buffer)?;
         if read == 0 {
@@ -537,7 +537,7 @@ pub(super) fn last_decoded_line(file: &LogFile) -> io::Result<UnfinishedLine> {
             line.content.clear();
             rest = rest.get(feed + 1..).unwrap_or_default();
         }
-        let free_bytes = ReadLimits::DEFAULT.max_line_bytes.saturating_sub(line.content.len());
+        let free_bytes = LogReadLimits::DEFAULT.max_line_bytes.saturating_sub(line.content.len());
         line.content.extend(rest.iter().take(free_bytes));
         line.end += read as u64;
     }

@@ -7,14 +7,14 @@ use super::files::LogSource;
 use super::follow::LogFollower;
 use super::log_time::LogTime;
 use super::page::LogPage;
-use super::query::{EntryFilter, OmittedCounts};
+use super::query::{LogEntryFilter, OmittedCounts};
 use std::time::{Duration, SystemTime};
 
 /// The followers of the logs of a source: one for a file, several for a glob.
 #[derive(Debug)]
 pub(super) struct SourceFollowers {
     source: LogSource,
-    filter: EntryFilter,
+    filter: LogEntryFilter,
     followers: Vec<(String, LogFollower)>,
     /// The names of the logs that were there at the beginning or are followed.
     known: Vec<String>,
@@ -26,7 +26,7 @@ pub(super) struct SourceFollowers {
 
 /// The new entries of all logs, in the order of their times.
 #[derive(Debug, Default)]
-pub(super) struct MergedBatch {
+pub(super) struct MergedFollowBatch {
     pub(super) entries: Vec<LogEntry>,
     /// True if the answer has no room for more entries.
     pub(super) full: bool,
@@ -39,7 +39,7 @@ impl SourceFollowers {
     /// The files cannot be read. One that does not exist is waited for.
     pub(super) fn new(
         source: LogSource,
-        filter: EntryFilter,
+        filter: LogEntryFilter,
         cursor: Option<&Cursor>,
     ) -> Result<Self, Error> {
         let mut followers =
@@ -106,7 +106,7 @@ impl SourceFollowers {
 
     /// Returns the entries written since the last poll, merged by their times. With `last`, when no other poll follows,
     /// it also returns entries that may still get more lines.
-    pub(super) fn poll(&mut self, last: bool) -> Result<MergedBatch, Error> {
+    pub(super) fn poll(&mut self, last: bool) -> Result<MergedFollowBatch, Error> {
         for member in self.members()? {
             if !self.known.contains(&member.name) {
                 let name = member.name.clone();
@@ -115,7 +115,7 @@ impl SourceFollowers {
                 self.add(name, opened)?;
             }
         }
-        let mut merged = MergedBatch::default();
+        let mut merged = MergedFollowBatch::default();
         let mut timed: Vec<(Option<LogTime>, LogEntry)> = Vec::new();
         let names_files = self.source.is_glob();
         for (_, follower) in &mut self.followers {

@@ -1,20 +1,20 @@
 //! Reads entries in the order they were written: from compressed files, and from what is new in a followed one.
 
 use super::journal;
-use super::line::{EntryHead, LineClassifier, LineKind, LineRole, PrecedingLines};
+use super::line::{LineClassifier, LineKind, LineRole, LogEntryHead, PrecedingLines};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
 /// The limits on the memory of both readers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ReadLimits {
+pub(super) struct LogReadLimits {
     /// The number of bytes read at once.
     pub(super) chunk_bytes: usize,
     /// The number of bytes of a line that are kept; the rest is skipped.
     pub(super) max_line_bytes: usize,
 }
 
-impl ReadLimits {
+impl LogReadLimits {
     /// Chunks of 2 MiB and lines of 1 MiB.
     // With smaller chunks the reading and the searching thread spend their time waking each other.
     pub(super) const DEFAULT: Self = Self { chunk_bytes: 2 << 20, max_line_bytes: 1 << 20 };
@@ -28,18 +28,18 @@ impl ReadLimits {
 
 /// The bytes that an entry takes in its file, and the head it begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EntrySpan {
+pub(super) struct LogEntrySpan {
     /// The offset of its first byte.
     pub(super) start: u64,
     /// The offset of the first byte after it, where the next entry begins.
     pub(super) end: u64,
-    pub(super) head: EntryHead,
+    pub(super) head: LogEntryHead,
 }
 
 /// An entry and its first bytes, at most as many as a line may have.
 #[derive(Clone, Debug)]
-pub(super) struct RawEntry {
-    pub(super) span: EntrySpan,
+pub(super) struct RawLogEntry {
+    pub(super) span: LogEntrySpan,
     pub(super) bytes: Vec<u8>,
     /// The number of line feeds before it.
     pub(super) lines: u64,
@@ -55,14 +55,14 @@ pub(super) struct RawEntry {
     number: u64,
 }
 
-impl RawEntry {
+impl RawLogEntry {
     /// Returns whether the rest of a line that a container's runtime cut is missing.
     pub(super) fn is_unfinished(&self) -> bool {
         self.is_cut
     }
 
     /// Adds a line, as much of it as an entry may have.
-    fn add(&mut self, line: &BoundedLine, limits: ReadLimits) {
+    fn add(&mut self, line: &BoundedLine, limits: LogReadLimits) {
         let free_bytes = limits.max_line_bytes.saturating_sub(self.bytes.len() + 1);
         // The lengths of binary values count blank lines too.
         let is_kept = !line.content.is_empty() || journal::is_head(&self.bytes);
@@ -77,7 +77,7 @@ impl RawEntry {
 /// Reads entries from first to last.
 pub(super) struct ForwardReader<R> {
     input: R,
-    limits: ReadLimits,
+    limits: LogReadLimits,
     classifier: LineClassifier,
     buffer: Vec<u8>,
     /// The unprocessed bytes of `buffer` begin here, and end at `filled`.
@@ -89,7 +89,7 @@ pub(super) struct ForwardReader<R> {
     preceding: PrecedingLines,
     /// The entries that are being read. The last one gets the lines that come, but for those of the other stream of a
     /// container, which continue the last entry of that stream.
-    open: VecDeque<RawEntry>,
+    open: VecDeque<RawLogEntry>,
     /// The number of the last entry of each stream, standard output first.
     last_of_stream: [Option<u64>; 2],
     /// The number of entries that were begun.
@@ -106,7 +106,7 @@ struct BoundedLine {
 
 impl<R: Read> ForwardReader<R> {
     /// Creates a reader of `input`, which begins at `offset` of its file, after `lines` line feeds.
-    pub(super) fn new(input: R, offset: u64, lines: u64, limits: ReadLimits) -> Self {
+    pub(super) fn new(input: R, offset: u64, lines: u64, limits: LogReadLimits) -> Self {
         Self {
             input,
             limits,
@@ -131,7 +131,7 @@ impl<R: Read> ForwardReader<R> {
     }
 
     /// Returns the next entry, or `None` at the end.
-    pub(super) fn next(&mut self) -> io::Result<Option<RawEntry>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<RawLogEntry>> {
         loop {
             if self.open.len() > 1 && self.open.front().is_some_and(|entry| !self.may_continue(entry)) {
                 return Ok(self.open.pop_front());
@@ -169,7 +169,7 @@ impl<R: Read> ForwardReader<R> {
     }
 
     /// Begins the entry whose first line is `line`, after `lines` line feeds.
-    fn begin(&mut self, line: BoundedLine, head: EntryHead, lines: u64, stderr: Option<bool>) {
+    fn begin(&mut self, line: BoundedLine, head: LogEntryHead, lines: u64, stderr: Option<bool>) {
         if let Some(previous) = self.open.back_mut() {
             previous.span.end = line.start;
         }
@@ -182,8 +182,8 @@ impl<R: Read> ForwardReader<R> {
             }
             None => self.last_of_stream = [None; 2],
         }
-        self.open.push_back(RawEntry {
-            span: EntrySpan { start: line.start, end: self.offset, head },
+        self.open.push_back(RawLogEntry {
+            span: LogEntrySpan { start: line.start, end: self.offset, head },
             bytes: line.content,
             lines,
             lines_end: self.lines,
@@ -195,7 +195,7 @@ impl<R: Read> ForwardReader<R> {
     }
 
     /// Returns whether a line that is not read yet may continue `entry`, which is not the last one.
-    fn may_continue(&self, entry: &RawEntry) -> bool {
+    fn may_continue(&self, entry: &RawLogEntry) -> bool {
         entry.stderr.is_some_and(|stderr| {
             self.last_of_stream.get(usize::from(stderr)) == Some(&Some(entry.number))
                 && self.preceding.is_open(stderr, self.offset)
@@ -250,7 +250,7 @@ pub(super) fn classify_line(
     content: &[u8],
     length: u64,
     blank: bool,
-    limits: ReadLimits,
+    limits: LogReadLimits,
 ) -> LineKind {
     if blank {
         return LineKind::BLANK;

@@ -4,13 +4,13 @@ use super::entry::LogEntry;
 use super::error::Error;
 use super::files::LogFile;
 use super::fold::fold;
-use super::forward::{ForwardReader, ReadLimits};
+use super::forward::{ForwardReader, LogReadLimits};
 use super::line::LineFormat;
 use super::log_group::{LogGroup, MessageCount};
 use super::log_time::LogTime;
 use super::message::shorten;
 use super::page::{LogPage, MAX_PAGE_BYTES};
-use super::query::{EntryFilter, OmittedCounts};
+use super::query::{LogEntryFilter, OmittedCounts};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ impl GroupBy {
     }
 
     /// Returns the key of an entry. Entries of different levels are different groups only for messages.
-    fn key(&self, entry: &LogEntry, file: &str, filter: &EntryFilter) -> String {
+    fn key(&self, entry: &LogEntry, file: &str, filter: &LogEntryFilter) -> String {
         match self {
             Self::Message => fold(&entry.message),
             Self::Level => entry.level.to_owned(),
@@ -74,7 +74,7 @@ impl GroupBy {
 }
 
 /// Returns the value of a field as text; a secret is masked, as its name would not stand beside it.
-fn field_value(entry: &LogEntry, name: &str, filter: &EntryFilter) -> String {
+fn field_value(entry: &LogEntry, name: &str, filter: &LogEntryFilter) -> String {
     let nested = || {
         name.split('.').try_fold(None::<&Value>, |value, part| match value {
             None => entry.fields.get(part).map(Some),
@@ -95,7 +95,7 @@ fn field_value(entry: &LogEntry, name: &str, filter: &EntryFilter) -> String {
 }
 
 /// A group while it is counted.
-struct GroupCount {
+struct LogGroupCount {
     count: u64,
     rank: usize,
     level: &'static str,
@@ -115,7 +115,7 @@ fn rank(level: &str) -> usize {
         .unwrap_or_default()
 }
 
-impl GroupCount {
+impl LogGroupCount {
     fn new(entry: LogEntry) -> Self {
         Self {
             count: 0,
@@ -194,10 +194,10 @@ impl GroupCount {
 pub(super) fn read(
     files: &[LogFile],
     by: &GroupBy,
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     cancel: &CancellationToken,
 ) -> Result<LogPage, Error> {
-    let mut groups: HashMap<(String, &'static str), GroupCount> = HashMap::new();
+    let mut groups: HashMap<(String, &'static str), LogGroupCount> = HashMap::new();
     let (mut total, mut ungrouped) = (0_u64, 0_u64);
     let mut shared_texts = MAX_SHARED_TEXTS;
     let mut page = each_matching(files, MAX_READ_BYTES, filter, cancel, |mut entry, time, file| {
@@ -210,7 +210,7 @@ pub(super) fn read(
             return;
         }
         entry.file = Some(file.to_owned()).filter(|_| files.len() > 1);
-        groups.entry((key, level)).or_insert_with(|| GroupCount::new(entry.clone())).add(
+        groups.entry((key, level)).or_insert_with(|| LogGroupCount::new(entry.clone())).add(
             entry,
             time,
             &mut shared_texts,
@@ -252,7 +252,7 @@ pub(super) fn read(
 pub(super) fn total(
     files: &[LogFile],
     max_bytes: u64,
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     cancel: &CancellationToken,
 ) -> Result<Option<u64>, Error> {
     let size = files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
@@ -269,7 +269,7 @@ pub(super) fn total(
 fn each_matching(
     files: &[LogFile],
     max_bytes: u64,
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     cancel: &CancellationToken,
     mut on_entry: impl FnMut(LogEntry, Option<LogTime>, &str),
 ) -> Result<LogPage, Error> {
@@ -285,7 +285,7 @@ fn each_matching(
         }
         page.files.insert(0, file.display_path.clone());
         let reference = file.reference_time();
-        let mut reader = ForwardReader::new(file.decoded(), 0, 0, ReadLimits::DEFAULT);
+        let mut reader = ForwardReader::new(file.decoded(), 0, 0, LogReadLimits::DEFAULT);
         let mut read = 0;
         loop {
             let found = match reader.next() {

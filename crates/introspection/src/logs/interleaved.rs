@@ -1,7 +1,7 @@
 //! Puts together an entry of a container, where lines of the other stream stand between its own.
 
 use super::container;
-use super::forward::{EntrySpan, ForwardReader, ReadLimits};
+use super::forward::{ForwardReader, LogEntrySpan, LogReadLimits};
 use super::read_at::{RangeReader, ReadAt};
 use std::io;
 
@@ -15,7 +15,7 @@ const NEXT_LINE_BYTES: usize = 4 << 10;
 /// The source cannot be read.
 pub(super) fn entry_bytes<S: ReadAt + ?Sized>(
     source: &S,
-    span: &EntrySpan,
+    span: &LogEntrySpan,
     bytes: &[u8],
 ) -> io::Result<Option<Vec<u8>>> {
     let mut lines = bytes.split(|byte| *byte == b'\n');
@@ -31,7 +31,7 @@ pub(super) fn entry_bytes<S: ReadAt + ?Sized>(
             return Ok(None);
         }
     }
-    let limits = ReadLimits { chunk_bytes: 64 << 10, ..ReadLimits::DEFAULT };
+    let limits = LogReadLimits { chunk_bytes: 64 << 10, ..LogReadLimits::DEFAULT };
     let input = RangeReader { source, offset: span.start, end: u64::MAX };
     Ok(ForwardReader::new(input, span.start, 0, limits).next()?.map(|entry| entry.bytes))
 }

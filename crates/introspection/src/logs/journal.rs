@@ -23,7 +23,7 @@ pub(super) fn is_part(line: &[u8]) -> bool {
 
 /// An entry of the export format.
 #[derive(Debug, Default)]
-pub(super) struct JournalEntry {
+pub(super) struct JournaldEntry {
     pub(super) level: Option<EntryLevel>,
     pub(super) time: Option<LogTime>,
     pub(super) message: String,
@@ -31,8 +31,8 @@ pub(super) struct JournalEntry {
 }
 
 /// Parses the lines of one entry.
-pub(super) fn parse(mut bytes: &[u8]) -> JournalEntry {
-    let mut export = JournalEntry::default();
+pub(super) fn parse(mut bytes: &[u8]) -> JournaldEntry {
+    let mut export = JournaldEntry::default();
     while !bytes.is_empty() {
         let end = memchr::memchr(b'\n', bytes).unwrap_or(bytes.len());
         let (line, rest) = bytes.split_at(end);
@@ -56,7 +56,7 @@ pub(super) fn parse(mut bytes: &[u8]) -> JournalEntry {
     export
 }
 
-impl JournalEntry {
+impl JournaldEntry {
     fn insert(&mut self, name: &[u8], value: &[u8]) {
         let text = String::from_utf8_lossy(value).into_owned();
         match name {

@@ -3,7 +3,7 @@
 //! An entry is a head and the lines that continue it. Both readers, [`backward`](super::backward) and
 //! [`forward`](super::forward), apply the rules here, and so find the same entries.
 
-use super::container::{self, LinePiece};
+use super::container::{self, ContainerLinePiece};
 use super::head::FormatFamily;
 use super::json::{self, LevelScan};
 use super::level::EntryLevel;
@@ -14,7 +14,7 @@ use super::{journal, logfmt, plain, stack_trace};
 pub(super) struct LineKind {
     pub(super) shape: LineShape,
     /// The part of a line that it is, if a container's runtime wrapped it.
-    piece: Option<LinePiece>,
+    piece: Option<ContainerLinePiece>,
     /// How the line takes the one after it.
     next: PreviousLine,
     /// True if the line is longer than the limit, so that it is not read for the lines after it.
@@ -35,14 +35,14 @@ pub(super) enum LineShape {
     /// Text in no known format: a line of the message before it, or an entry of its own.
     Text,
     /// A level and a message: the second line of an entry of java.util.logging, or an entry of its own.
-    LevelLine(EntryHead),
+    LevelLine(LogEntryHead),
     /// The first line of an entry.
-    Head(EntryHead),
+    Head(LogEntryHead),
 }
 
 /// The level and the format that the first line of an entry shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct EntryHead {
+pub(super) struct LogEntryHead {
     pub(super) level: Option<EntryLevel>,
     pub(super) format: LineFormat,
 }
@@ -66,7 +66,7 @@ pub(super) enum LineFormat {
     Malformed,
 }
 
-impl EntryHead {
+impl LogEntryHead {
     /// The head of a line in no known format.
     pub(super) const UNRECOGNIZED: Self = Self { level: None, format: LineFormat::Unrecognized };
     /// The head of an exception that begins its own entry.
@@ -114,7 +114,7 @@ pub(super) enum LineRole {
     /// The rest of a line that a container's runtime cut. It continues the entry with the beginning of that line.
     Rest,
     /// The first line of an entry.
-    Head(EntryHead),
+    Head(LogEntryHead),
 }
 
 impl LineKind {
@@ -139,7 +139,7 @@ impl LineKind {
     }
 
     const fn head(level: Option<EntryLevel>, format: LineFormat) -> Self {
-        Self::new(LineShape::Head(EntryHead { level, format }))
+        Self::new(LineShape::Head(LogEntryHead { level, format }))
     }
 
     /// Returns the same kind, for a line with a time: text continues it where an exception does.
@@ -159,7 +159,7 @@ impl LineKind {
     }
 
     /// Returns the kind of a line whose content is this one, and which is a `piece`.
-    fn wrapped(self, piece: LinePiece, content: &[u8], is_named: bool) -> Self {
+    fn wrapped(self, piece: ContainerLinePiece, content: &[u8], is_named: bool) -> Self {
         let mut kind = Self { piece: Some(piece), ..self };
         if let PreviousLine::TakesException { text: TextLines::Plain } = kind.next {
             // The names of services do not tell whose line the next one is.
@@ -169,9 +169,9 @@ impl LineKind {
         }
         if piece.partial {
             // The rest of the object is in the pieces after this one.
-            if let LineShape::Head(EntryHead { format: LineFormat::Malformed, .. }) = kind.shape {
+            if let LineShape::Head(LogEntryHead { format: LineFormat::Malformed, .. }) = kind.shape {
                 kind.shape =
-                    LineShape::Head(EntryHead { level: first_level(content), format: LineFormat::Late });
+                    LineShape::Head(LogEntryHead { level: first_level(content), format: LineFormat::Late });
             }
             kind.next = PreviousLine::Other;
         }
@@ -209,7 +209,7 @@ impl LineKind {
     }
 
     /// Returns the piece that the line is, where all of it is read.
-    pub(super) fn stream_piece(self) -> Option<LinePiece> {
+    pub(super) fn stream_piece(self) -> Option<ContainerLinePiece> {
         self.piece.filter(|_| !self.is_cut)
     }
 
@@ -225,8 +225,8 @@ impl LineKind {
                 LineRole::Continuation
             }
             LineShape::Exception | LineShape::Frame if joins => LineRole::Continuation,
-            LineShape::Exception => LineRole::Head(EntryHead::EXCEPTION),
-            LineShape::Frame | LineShape::Text => LineRole::Head(EntryHead::UNRECOGNIZED),
+            LineShape::Exception => LineRole::Head(LogEntryHead::EXCEPTION),
+            LineShape::Frame | LineShape::Text => LineRole::Head(LogEntryHead::UNRECOGNIZED),
             LineShape::Continuation => LineRole::Continuation,
         }
     }
@@ -234,7 +234,7 @@ impl LineKind {
     /// Returns the part that the line has where nothing before it is known: it begins an entry, unless it is blank.
     pub(super) fn role_alone(self) -> LineRole {
         match self.role(PreviousLine::Other) {
-            LineRole::Continuation | LineRole::Rest => LineRole::Head(EntryHead::UNRECOGNIZED),
+            LineRole::Continuation | LineRole::Rest => LineRole::Head(LogEntryHead::UNRECOGNIZED),
             role => role,
         }
     }
@@ -509,7 +509,7 @@ impl LineClassifier {
     /// Returns the head of `line` if the line begins with a remembered prefix.
     // Called for every line of a log, so it compares words and never parses.
     #[inline]
-    pub(super) fn remembered_head(&self, line: &[u8]) -> Option<EntryHead> {
+    pub(super) fn remembered_head(&self, line: &[u8]) -> Option<LogEntryHead> {
         let (bytes, [.., b'}']) = (line.first_chunk::<COMPARED_BYTES>()?, line) else { return None };
         let line = words(bytes);
         let same = |prefix: &&LinePrefix| {
@@ -520,7 +520,7 @@ impl LineClassifier {
         self.prefixes
             .iter()
             .find(same)
-            .map(|prefix| EntryHead { level: prefix.level, format: LineFormat::Json })
+            .map(|prefix| LogEntryHead { level: prefix.level, format: LineFormat::Json })
     }
 
     /// Remembers that lines which begin with `prefix` have this level.
@@ -552,7 +552,7 @@ fn classify_indented(line: &[u8], content: &[u8]) -> LineKind {
     let padded = line.len() - content.len() == 1 && line.first() == Some(&b' ');
     let kind = classify_text(content);
     match kind.shape {
-        LineShape::Head(EntryHead { level: Some(_), .. }) if padded || is_pretty(line, content) => kind,
+        LineShape::Head(LogEntryHead { level: Some(_), .. }) if padded || is_pretty(line, content) => kind,
         _ if line.first() == Some(&0xef) || content.starts_with(b"+ Exception Group Traceback") => kind,
         _ => LineKind::new(LineShape::Continuation),
     }
@@ -678,7 +678,7 @@ mod tests {
     }
 
     fn head(level: Option<EntryLevel>, format: LineFormat) -> LineShape {
-        LineShape::Head(EntryHead { level, format })
+        LineShape::Head(LogEntryHead { level, format })
     }
 
     #[test]
@@ -735,7 +735,7 @@ mod tests {
         for previous in [r#"{"level":50}"#, "2026-11-20 10:00:00 INFO up", "listening"] {
             assert_eq!(
                 exception.role(kind(previous).as_previous()),
-                LineRole::Head(EntryHead::EXCEPTION),
+                LineRole::Head(LogEntryHead::EXCEPTION),
                 "{previous}"
             );
         }

@@ -8,12 +8,12 @@ use super::cursor::FilePosition;
 use super::entry::LogEntry;
 use super::error::Error;
 use super::files::LogFile;
-use super::forward::{ForwardReader, ReadLimits};
+use super::forward::{ForwardReader, LogReadLimits};
 use super::interleaved;
 use super::line::LineFormat;
 use super::log_time::LogTime;
 use super::page::{LogPage, MAX_PAGE_BYTES};
-use super::query::{EntryFilter, OmittedCounts};
+use super::query::{LogEntryFilter, OmittedCounts};
 use super::read_at::ReadAt as _;
 use super::recency::ReadingFloor;
 use std::collections::VecDeque;
@@ -39,7 +39,7 @@ struct MergeCandidate {
 /// A file that is read from its end.
 struct FileTail<'a> {
     file: &'a LogFile,
-    reader: TailReader<'a>,
+    reader: LogTailReader<'a>,
     candidate: Option<MergeCandidate>,
     /// The latest time that an unread entry may have. `None` before anything was read.
     bound: Option<LogTime>,
@@ -51,7 +51,7 @@ struct FileTail<'a> {
     finished: bool,
 }
 
-enum TailReader<'a> {
+enum LogTailReader<'a> {
     Backward { reader: Box<BackwardReader<'a, File>>, hits: Vec<MatchingEntry> },
     Decoded { end: u64, loaded: Option<VecDeque<MergeCandidate>>, truncated: bool },
 }
@@ -61,20 +61,20 @@ enum TailReader<'a> {
 pub(super) fn read(
     files: &[LogFile],
     ends: &[u64],
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     cancel: &CancellationToken,
 ) -> Result<(LogPage, Vec<FilePosition>), Error> {
-    let limits = ReadLimits { chunk_bytes: CHUNK_BYTES, ..ReadLimits::DEFAULT };
+    let limits = LogReadLimits { chunk_bytes: CHUNK_BYTES, ..LogReadLimits::DEFAULT };
     let mut tails: Vec<FileTail<'_>> = files
         .iter()
         .zip(ends)
         .map(|(file, end)| FileTail {
             file,
             reader: match file.is_decoded() {
-                true => TailReader::Decoded { end: *end, loaded: None, truncated: false },
+                true => LogTailReader::Decoded { end: *end, loaded: None, truncated: false },
                 false => {
                     let reader = Box::new(BackwardReader::new(&file.file, *end, limits));
-                    TailReader::Backward { reader, hits: Vec::new() }
+                    LogTailReader::Backward { reader, hits: Vec::new() }
                 }
             },
             candidate: None,
@@ -148,14 +148,14 @@ fn number_lines(tails: &[FileTail<'_>], entries: &mut [LogEntry], lines: &[(usiz
             continue;
         }
         let total = match &tail.reader {
-            TailReader::Backward { reader, .. } => {
+            LogTailReader::Backward { reader, .. } => {
                 tail.file.lines_before(reader.position()).map(|before| before + reader.lines())
             }
-            TailReader::Decoded { .. } => None,
+            LogTailReader::Decoded { .. } => None,
         };
         for (entry, (_, line)) in entries.iter_mut().zip(lines).filter(|(_, (file, _))| *file == index) {
             entry.line = match (&tail.reader, total) {
-                (TailReader::Decoded { .. }, _) => Some(*line),
+                (LogTailReader::Decoded { .. }, _) => Some(*line),
                 (_, Some(total)) => Some(total - *line + 1),
                 (_, None) => None,
             };
@@ -168,20 +168,20 @@ impl FileTail<'_> {
     /// bytes that were read.
     fn advance(
         &mut self,
-        filter: &EntryFilter,
+        filter: &LogEntryFilter,
         omissions: &mut OmittedCounts,
         notes: &mut Vec<String>,
     ) -> io::Result<u64> {
         let reference = self.file.reference_time();
         let (reader, hits) = match &mut self.reader {
-            TailReader::Backward { reader, hits } => (reader, hits),
-            TailReader::Decoded { end, loaded: loaded @ None, truncated } => {
+            LogTailReader::Backward { reader, hits } => (reader, hits),
+            LogTailReader::Decoded { end, loaded: loaded @ None, truncated } => {
                 let (candidates, read, dropped) = load(self.file, *end, filter, omissions, notes);
                 (*loaded, *truncated) = (Some(candidates), dropped);
                 self.next_decoded();
                 return Ok(read);
             }
-            TailReader::Decoded { .. } => {
+            LogTailReader::Decoded { .. } => {
                 self.next_decoded();
                 return Ok(0);
             }
@@ -197,7 +197,7 @@ impl FileTail<'_> {
                     Some(bytes) => bytes,
                     None => {
                         let length = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
-                        let mut buffer = vec![0; length.min(ReadLimits::DEFAULT.max_line_bytes)];
+                        let mut buffer = vec![0; length.min(LogReadLimits::DEFAULT.max_line_bytes)];
                         let read = self.file.file.read_at(&mut buffer, span.start)?;
                         buffer.truncate(read);
                         reread = buffer;
@@ -249,11 +249,12 @@ impl FileTail<'_> {
 
     /// Returns whether entries are loaded that were not compared yet, or nothing is known of the file.
     fn has_loaded(&self) -> bool {
-        self.bound.is_none() || matches!(&self.reader, TailReader::Backward { hits, .. } if !hits.is_empty())
+        self.bound.is_none()
+            || matches!(&self.reader, LogTailReader::Backward { hits, .. } if !hits.is_empty())
     }
 
     fn next_decoded(&mut self) {
-        let TailReader::Decoded { loaded: Some(loaded), .. } = &mut self.reader else { return };
+        let LogTailReader::Decoded { loaded: Some(loaded), .. } = &mut self.reader else { return };
         self.candidate = loaded.pop_back();
         match &self.candidate {
             Some(candidate) => self.last_key = candidate.key,
@@ -263,7 +264,7 @@ impl FileTail<'_> {
 
     /// Records that the page has the candidate.
     fn taken(&mut self, candidate: &MergeCandidate) {
-        if let TailReader::Decoded { end, .. } = &mut self.reader {
+        if let LogTailReader::Decoded { end, .. } = &mut self.reader {
             *end = candidate.start;
         }
     }
@@ -272,14 +273,14 @@ impl FileTail<'_> {
     fn resume_at(&self) -> u64 {
         match (&self.candidate, &self.reader) {
             (Some(candidate), _) => candidate.end,
-            (None, TailReader::Backward { reader, hits }) => match hits.last() {
+            (None, LogTailReader::Backward { reader, hits }) => match hits.last() {
                 Some(hit) => hit.span.end,
                 None if self.finished => 0,
                 None => reader.boundary(),
             },
-            (None, TailReader::Decoded { end, loaded: None, .. }) => *end,
-            (None, TailReader::Decoded { end, truncated: true, .. }) => *end,
-            (None, TailReader::Decoded { .. }) => 0,
+            (None, LogTailReader::Decoded { end, loaded: None, .. }) => *end,
+            (None, LogTailReader::Decoded { end, truncated: true, .. }) => *end,
+            (None, LogTailReader::Decoded { .. }) => 0,
         }
     }
 }
@@ -289,12 +290,12 @@ impl FileTail<'_> {
 fn load(
     file: &LogFile,
     end: u64,
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     omissions: &mut OmittedCounts,
     notes: &mut Vec<String>,
 ) -> (VecDeque<MergeCandidate>, u64, bool) {
     let reference = file.reference_time();
-    let mut reader = ForwardReader::new(file.decoded(), 0, 0, ReadLimits::DEFAULT);
+    let mut reader = ForwardReader::new(file.decoded(), 0, 0, LogReadLimits::DEFAULT);
     let mut kept: VecDeque<MergeCandidate> = VecDeque::new();
     let (mut bytes, mut read, mut dropped) = (0, 0, false);
     let mut key = LogTime::EPOCH;

@@ -2,7 +2,7 @@
 
 use super::entry::LogEntry;
 use super::log_group::LogGroup;
-use super::query::{EntryFilter, OmittedCounts};
+use super::query::{LogEntryFilter, OmittedCounts};
 use super::skipped::{NotUnderstood, UnknownPart};
 use serde::Serialize;
 
@@ -55,7 +55,7 @@ impl LogEntry {
 
 impl LogPage {
     /// Adds what was left out because it was not understood, and how to see it.
-    pub(super) fn add_omissions(&mut self, omissions: &OmittedCounts, filter: &EntryFilter) {
+    pub(super) fn add_omissions(&mut self, omissions: &OmittedCounts, filter: &LogEntryFilter) {
         self.malformed = omissions.malformed;
         self.not_understood = omissions.skipped.report();
         for left_out in &mut self.not_understood {

@@ -1,12 +1,12 @@
 //! Reads the lines before a region of a file, as far as they tell how its first lines are taken.
 
-use super::forward::{ReadLimits, is_blank};
+use super::forward::{LogReadLimits, is_blank};
 use super::line::{LineClassifier, LineKind, LineShape, PrecedingLines};
 use super::read_at::ReadAt;
 use std::io;
 
 /// A line before the region.
-struct EarlierLine {
+struct EarlierLogLine {
     kind: LineKind,
     start: u64,
     end: u64,
@@ -18,7 +18,7 @@ pub(super) fn read_preceding<S: ReadAt + ?Sized>(
     source: &S,
     end: u64,
     next: u64,
-    limits: ReadLimits,
+    limits: LogReadLimits,
 ) -> io::Result<PrecedingLines> {
     // Last to first.
     let mut lines = Vec::new();
@@ -94,13 +94,13 @@ struct Window {
 }
 
 impl Window {
-    fn read<S: ReadAt + ?Sized>(source: &S, end: u64, limits: ReadLimits) -> io::Result<Self> {
+    fn read<S: ReadAt + ?Sized>(source: &S, end: u64, limits: LogReadLimits) -> io::Result<Self> {
         let start = end.saturating_sub(limits.text_distance() + 1);
         Ok(Self { start, bytes: read(source, start, end)? })
     }
 
     /// Returns the line that ends at `end`, if the window has the whole of it.
-    fn line_before(&self, end: u64, limits: ReadLimits) -> Option<EarlierLine> {
+    fn line_before(&self, end: u64, limits: LogReadLimits) -> Option<EarlierLogLine> {
         let length = usize::try_from(end.checked_sub(self.start)?).ok()?;
         let bytes = self.bytes.get(..length)?;
         let body = bytes.strip_suffix(b"\n").unwrap_or(bytes);
@@ -110,7 +110,7 @@ impl Window {
             None => return None,
         };
         let kind = classify(body.get(begin..)?, limits);
-        Some(EarlierLine { kind, start: self.start + begin as u64, end })
+        Some(EarlierLogLine { kind, start: self.start + begin as u64, end })
     }
 }
 
@@ -118,8 +118,8 @@ impl Window {
 fn last_line<S: ReadAt + ?Sized>(
     source: &S,
     end: u64,
-    limits: ReadLimits,
-) -> io::Result<Option<EarlierLine>> {
+    limits: LogReadLimits,
+) -> io::Result<Option<EarlierLogLine>> {
     let mut stop = end;
     let last = loop {
         if stop == 0 {
@@ -138,13 +138,13 @@ fn last_line<S: ReadAt + ?Sized>(
     let (head, tail) = window.split_at(usize::try_from(last - start).unwrap_or_default());
     let begin = memchr::memrchr(b'\n', head).map(|feed| feed + 1).or((start == 0).then_some(0));
     let feed = memchr::memchr(b'\n', tail).map(|feed| feed + head.len());
-    let long = EarlierLine { kind: LineKind::BLANK.cut(), start, end: window_end };
+    let long = EarlierLogLine { kind: LineKind::BLANK.cut(), start, end: window_end };
     let (Some(begin), Some(feed)) = (begin, feed) else { return Ok(Some(long)) };
     let kind = classify(window.get(begin..feed).unwrap_or_default(), limits);
-    Ok(Some(EarlierLine { kind, start: start + begin as u64, end: start + feed as u64 + 1 }))
+    Ok(Some(EarlierLogLine { kind, start: start + begin as u64, end: start + feed as u64 + 1 }))
 }
 
-fn classify(line: &[u8], limits: ReadLimits) -> LineKind {
+fn classify(line: &[u8], limits: LogReadLimits) -> LineKind {
     if is_blank(line) {
         return LineKind::BLANK;
     }

@@ -1,7 +1,7 @@
 //! [`PrefetchedFile`]: a file that is read backward, with a thread that reads the next chunk while the last one is
 //! searched.
 
-use super::forward::ReadLimits;
+use super::forward::LogReadLimits;
 use super::read_at::ReadAt;
 use std::cell::RefCell;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 /// The file size from which on a thread reads ahead, in bytes.
 const MIN_PREFETCH_BYTES: u64 = 4 << 20;
 /// The size of the chunks read ahead. Reads of another size go to the file directly.
-const CHUNK_BYTES: usize = ReadLimits::DEFAULT.chunk_bytes;
+const CHUNK_BYTES: usize = LogReadLimits::DEFAULT.chunk_bytes;
 
 /// A file, and the thread that reads its next chunk.
 pub(super) struct PrefetchedFile<'a> {

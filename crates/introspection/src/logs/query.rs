@@ -1,11 +1,11 @@
-//! [`GetLogs`], the arguments of a query, and [`EntryFilter`], which selects the entries that match them.
+//! [`GetLogs`], the arguments of a query, and [`LogEntryFilter`], which selects the entries that match them.
 
 use super::Error;
 use super::container;
 use super::entry::{self, LogEntry};
-use super::forward::EntrySpan;
+use super::forward::LogEntrySpan;
 use super::level::EntryLevel;
-use super::line::{EntryHead, LineFormat};
+use super::line::{LineFormat, LogEntryHead};
 use super::log_time::{LogTime, parse_bound};
 use super::skipped::SkippedEntries;
 use redaction::Redactor;
@@ -24,7 +24,7 @@ pub struct GetLogs {
     /// The lowest level to return; `info` by default. Entries without a level count as `info`.
     // `debug` returns everything, so the schema leaves out `trace`.
     #[schemars(
-        with = "MinimumLevel",
+        with = "MinimumLogLevel",
         description = "The lowest level to return: this one and worse. `info` by default; an entry without a level counts as `info`."
     )]
     #[serde(default)]
@@ -150,7 +150,7 @@ impl GetLogs {
 #[derive(JsonSchema)]
 #[schemars(inline, rename_all = "lowercase")]
 #[allow(dead_code, reason = "only its schema is used")]
-enum MinimumLevel {
+enum MinimumLogLevel {
     Debug,
     Info,
     Warn,
@@ -163,7 +163,7 @@ const DEFAULT_ENTRIES: u32 = 100;
 
 /// The conditions that an entry has to meet, parsed from a [`GetLogs`].
 #[derive(Clone, Debug)]
-pub(super) struct EntryFilter {
+pub(super) struct LogEntryFilter {
     level: EntryLevel,
     exact: bool,
     since: Option<LogTime>,
@@ -189,7 +189,7 @@ pub(super) struct OmittedCounts {
 /// more than this.
 const MAX_DISORDER: Duration = Duration::from_secs(5);
 
-impl EntryFilter {
+impl LogEntryFilter {
     pub(super) fn new(query: &GetLogs) -> Result<Self, Error> {
         let now = LogTime::now();
         let bound = |parameter, text: &Option<String>| match text {
@@ -241,7 +241,7 @@ impl EntryFilter {
     }
 
     /// Returns whether an entry with this head may match, before anything else of it is read.
-    pub(super) fn may_match(&self, head: EntryHead) -> bool {
+    pub(super) fn may_match(&self, head: LogEntryHead) -> bool {
         match (head.format, head.level) {
             (LineFormat::Malformed, _) => self.malformed,
             // Its level is known once it is parsed, or the rest of a cut line would tell it.
@@ -261,7 +261,7 @@ impl EntryFilter {
     /// Counts an entry that [`may_match`](Self::may_match) refused, if nothing but its unknown level was the reason.
     // Called for every line that is passed over.
     #[inline]
-    pub(super) fn count_refused(&self, head: EntryHead, line: &[u8], omissions: &mut OmittedCounts) {
+    pub(super) fn count_refused(&self, head: LogEntryHead, line: &[u8], omissions: &mut OmittedCounts) {
         if head.level.is_none() && head.format != LineFormat::Malformed {
             omissions.skipped.add_unlevelled(line);
         }
@@ -272,7 +272,7 @@ impl EntryFilter {
     pub(super) fn parse_if_matching(
         &self,
         bytes: &[u8],
-        span: &EntrySpan,
+        span: &LogEntrySpan,
         reference: LogTime,
         omissions: &mut OmittedCounts,
     ) -> Option<(LogEntry, Option<LogTime>)> {
@@ -389,7 +389,7 @@ impl EntryFilter {
     }
 
     /// Returns the time of the entry that begins with `line`.
-    pub(super) fn time_of(&self, line: &[u8], head: EntryHead, reference: LogTime) -> Option<LogTime> {
+    pub(super) fn time_of(&self, line: &[u8], head: LogEntryHead, reference: LogTime) -> Option<LogTime> {
         entry::parse(line, head, reference).timestamp
     }
 
@@ -400,7 +400,7 @@ impl EntryFilter {
 
     /// Returns whether the entry that begins with `line` is so old that no earlier one can match. `None` where
     /// the line has no time.
-    pub(super) fn is_too_old(&self, line: &[u8], head: EntryHead, reference: LogTime) -> Option<bool> {
+    pub(super) fn is_too_old(&self, line: &[u8], head: LogEntryHead, reference: LogTime) -> Option<bool> {
         Some(self.ends_before(self.time_of(line, head, reference)?))
     }
 }

@@ -11,7 +11,7 @@ use super::groups::{self, GroupBy};
 use super::line;
 use super::merge;
 use super::page::LogPage;
-use super::query::{EntryFilter, GetLogs};
+use super::query::{GetLogs, LogEntryFilter};
 use super::read_at::ReadAt as _;
 use super::tail;
 use redaction::Redactor;
@@ -86,7 +86,7 @@ impl Logs {
     /// # Errors
     /// The source does not exist or may not be read, or an argument is invalid.
     pub fn read(&self, query: &GetLogs, cancel: &CancellationToken) -> Result<LogPage, Error> {
-        let filter = EntryFilter::new(query)?.redactor(self.redactor.clone());
+        let filter = LogEntryFilter::new(query)?.redactor(self.redactor.clone());
         let group_by = group_by(query)?;
         let (source, note) = self.source(query)?;
         let cursor = self.cursor(query, &source)?;
@@ -148,7 +148,7 @@ impl Logs {
         cancel: &CancellationToken,
         mut on_entry: Option<&mut (dyn FnMut(&LogEntry) + Send)>,
     ) -> Result<LogPage, Error> {
-        let filter = EntryFilter::new(query)?.redactor(self.redactor.clone());
+        let filter = LogEntryFilter::new(query)?.redactor(self.redactor.clone());
         if query.group_by.is_some() {
             let reason = "entries that are waited for are not counted; leave out `follow`, or this";
             return Err(Error::Argument { parameter: "group_by", reason: reason.to_owned() });
@@ -302,7 +302,7 @@ type PageParts = (LogPage, Vec<FilePosition>, Option<Vec<FilePosition>>);
 fn with_total(
     (mut page, rest, newer): PageParts,
     files: &[LogFile],
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     cancel: &CancellationToken,
 ) -> Result<PageParts, Error> {
     page.total = match rest.is_empty() {
@@ -315,7 +315,7 @@ fn with_total(
 /// Reads the last entries of a file and those that were rotated away from it.
 fn read_last(
     files: &[LogFile],
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     cancel: &CancellationToken,
 ) -> Result<PageParts, Error> {
     let newest = files.len().saturating_sub(1);
@@ -335,7 +335,7 @@ fn read_older(
     source: &LogSource,
     mut files: Vec<LogFile>,
     cursor: &Cursor,
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     cancel: &CancellationToken,
 ) -> Result<PageParts, Error> {
     let gone = || Error::Gone { source_name: source.name.clone() };
@@ -358,7 +358,7 @@ fn read_merged(
     source: &LogSource,
     files: &[LogFile],
     cursor: Option<&Cursor>,
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     cancel: &CancellationToken,
 ) -> Result<PageParts, Error> {
     let failed = |file: &LogFile, source| Error::Read { path: file.display_path.clone(), source };

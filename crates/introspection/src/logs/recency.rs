@@ -4,9 +4,9 @@
 //! that was set back puts newer entries before older ones.
 
 use super::files::LogFile;
-use super::forward::{EntrySpan, ReadLimits};
+use super::forward::{LogEntrySpan, LogReadLimits};
 use super::line::{LineClassifier, LineRole, PrecedingLines};
-use super::query::{EntryFilter, OmittedCounts};
+use super::query::{LogEntryFilter, OmittedCounts};
 use super::read_at::ReadAt as _;
 use std::io;
 
@@ -30,7 +30,7 @@ impl ReadingFloor {
         &mut self,
         file: &LogFile,
         position: u64,
-        filter: &EntryFilter,
+        filter: &LogEntryFilter,
         omissions: &mut OmittedCounts,
     ) -> io::Result<bool> {
         if self.offset.is_some_and(|offset| offset < position) {
@@ -58,7 +58,7 @@ impl ReadingFloor {
 fn last_recent(
     file: &LogFile,
     position: u64,
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     sampled: &mut OmittedCounts,
 ) -> io::Result<Option<u64>> {
     let mut buffer = vec![0; PROBE_BYTES];
@@ -77,12 +77,12 @@ fn is_recent(
     bytes: &[u8],
     whole: bool,
     file: &LogFile,
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     sampled: &mut OmittedCounts,
 ) -> bool {
     let reference = file.reference_time();
     let mut classifier = LineClassifier::default();
-    let mut preceding = PrecedingLines::none(0, ReadLimits::DEFAULT.text_distance());
+    let mut preceding = PrecedingLines::none(0, LogReadLimits::DEFAULT.text_distance());
     let mut offset = 0;
     let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     // The last one has no end.
@@ -97,7 +97,7 @@ fn is_recent(
                 Some(time) if !filter.ends_before(time) => return true,
                 Some(_) => {}
                 None if filter.may_match(head) => {
-                    let span = EntrySpan { start: offset, end, head };
+                    let span = LogEntrySpan { start: offset, end, head };
                     // It has no time, so it does not match; this counts it.
                     filter.parse_if_matching(line, &span, reference, sampled);
                 }

@@ -5,12 +5,12 @@ use super::cursor::FilePosition;
 use super::entry::LogEntry;
 use super::error::Error;
 use super::files::LogFile;
-use super::forward::{ForwardReader, ReadLimits};
+use super::forward::{ForwardReader, LogReadLimits};
 use super::interleaved;
 use super::line::LineFormat;
 use super::page::{LogPage, MAX_PAGE_BYTES};
 use super::prefetch::PrefetchedFile;
-use super::query::{EntryFilter, OmittedCounts};
+use super::query::{LogEntryFilter, OmittedCounts};
 use super::read_at::ReadAt;
 use super::recency::ReadingFloor;
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Collects matching entries, newest first, until the page is full.
 struct PageBuilder<'a> {
-    filter: &'a EntryFilter,
+    filter: &'a LogEntryFilter,
     page: LogPage,
     omissions: OmittedCounts,
     bytes: usize,
@@ -35,7 +35,7 @@ pub(super) fn read(
     files: &[LogFile],
     newest: usize,
     end: u64,
-    filter: &EntryFilter,
+    filter: &LogEntryFilter,
     cancel: &CancellationToken,
 ) -> Result<(LogPage, Option<FilePosition>), Error> {
     let names_files = files.len() > 1;
@@ -67,13 +67,13 @@ pub(super) fn read(
                 .map_err(failed)?
         };
         match stopped {
-            StopReason::StartOfFile => continue,
-            StopReason::PageFull => {}
-            StopReason::TooOld => {
+            TailStopReason::StartOfFile => continue,
+            TailStopReason::PageFull => {}
+            TailStopReason::TooOld => {
                 too_old = true;
                 continue;
             }
-            StopReason::Cancelled(offset) => {
+            TailStopReason::Cancelled(offset) => {
                 builder.page.notes.push("stopped before all was read; go on with older_cursor".to_owned());
                 // A compressed file is read from its beginning, so no position before its end is known: go on from
                 // the beginning of the file after it.
@@ -96,7 +96,7 @@ pub(super) fn read(
 }
 
 /// The reason why reading a file ended.
-enum StopReason {
+enum TailStopReason {
     /// The beginning of the file was reached.
     StartOfFile,
     /// The page is full.
@@ -134,18 +134,18 @@ impl PageBuilder<'_> {
         index: usize,
         end: u64,
         cancel: &CancellationToken,
-    ) -> io::Result<StopReason> {
-        let limits = ReadLimits::DEFAULT;
+    ) -> io::Result<TailStopReason> {
+        let limits = LogReadLimits::DEFAULT;
         let mut reader = BackwardReader::new(source, end, limits);
         let mut hits = Vec::new();
         let mut lines_after = Vec::new();
         let mut floor = ReadingFloor::default();
         let stopped = loop {
             if reader.position() == 0 {
-                break StopReason::StartOfFile;
+                break TailStopReason::StartOfFile;
             }
             if cancel.is_cancelled() {
-                break StopReason::Cancelled(reader.boundary());
+                break TailStopReason::Cancelled(reader.boundary());
             }
             advise_read_ahead(file, reader.position());
             let (filter, omissions) = (self.filter, &mut self.omissions);
@@ -196,11 +196,11 @@ impl PageBuilder<'_> {
                 }
             }
             match too_old {
-                _ if full => break StopReason::PageFull,
+                _ if full => break TailStopReason::PageFull,
                 Some(true) if floor.may_end(file, reader.position(), self.filter, &mut self.omissions)? => {
-                    break StopReason::TooOld;
+                    break TailStopReason::TooOld;
                 }
-                _ if self.page.entries.len() == self.filter.limit => break StopReason::PageFull,
+                _ if self.page.entries.len() == self.filter.limit => break TailStopReason::PageFull,
                 _ => {}
             }
         };
@@ -224,11 +224,11 @@ impl PageBuilder<'_> {
         index: usize,
         end: u64,
         cancel: &CancellationToken,
-    ) -> io::Result<StopReason> {
+    ) -> io::Result<TailStopReason> {
         let remaining = self.filter.limit - self.page.entries.len();
         let mut kept: VecDeque<(LogEntry, u64, usize)> = VecDeque::new();
         let (mut bytes, mut dropped) = (0, false);
-        let mut reader = ForwardReader::new(file.decoded(), 0, 0, ReadLimits::DEFAULT);
+        let mut reader = ForwardReader::new(file.decoded(), 0, 0, LogReadLimits::DEFAULT);
         let mut read = 0_u64;
         loop {
             let found = match reader.next() {
@@ -243,7 +243,7 @@ impl PageBuilder<'_> {
             };
             read = found.span.end;
             if cancel.is_cancelled() {
-                return Ok(StopReason::Cancelled(end));
+                return Ok(TailStopReason::Cancelled(end));
             }
             if found.span.head.format == LineFormat::Malformed {
                 self.omissions.malformed += 1;
@@ -270,11 +270,11 @@ impl PageBuilder<'_> {
         self.page.scanned_bytes += read;
         while let Some((entry, start, _)) = kept.pop_back() {
             if !self.try_push(entry, index, start) {
-                return Ok(StopReason::PageFull);
+                return Ok(TailStopReason::PageFull);
             }
         }
         let full = dropped || self.page.entries.len() == self.filter.limit;
-        Ok(if full { StopReason::PageFull } else { StopReason::StartOfFile })
+        Ok(if full { TailStopReason::PageFull } else { TailStopReason::StartOfFile })
     }
 }
 
@@ -284,7 +284,7 @@ fn advise_read_ahead(file: &LogFile, position: u64) {
     #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
     {
         const AHEAD_BYTES: u64 = 4 << 20;
-        let chunk = ReadLimits::DEFAULT.chunk_bytes as u64;
+        let chunk = LogReadLimits::DEFAULT.chunk_bytes as u64;
         if position % AHEAD_BYTES < chunk && position > AHEAD_BYTES {
             let start = (position - 1) / AHEAD_BYTES * AHEAD_BYTES;
             let advice = rustix::fs::Advice::WillNeed;

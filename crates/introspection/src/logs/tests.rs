@@ -8,8 +8,8 @@
 
 use super::cursor::Cursor;
 use super::files::LogSource;
-use super::followers::{MergedBatch, SourceFollowers};
-use super::query::EntryFilter;
+use super::followers::{MergedFollowBatch, SourceFollowers};
+use super::query::LogEntryFilter;
 use super::reader::FIRST_ENTRY_TIMEOUT;
 use super::{EntryLevel, GetLogs, LogEntry, LogPage, Logs, UnknownPart};
 use proptest::prelude::*;
@@ -765,7 +765,7 @@ async fn a_caller_that_does_not_stream_gets_the_first_batch_and_a_cursor() {
 #[test]
 fn what_was_read_of_a_file_that_is_packed_meanwhile_is_not_read_again() {
     let application = LoggingApplication::with(&lines(0..3));
-    let filter = EntryFilter::new(&GetLogs { limit: Some(500), ..at(EntryLevel::Trace) }).unwrap();
+    let filter = LogEntryFilter::new(&GetLogs { limit: Some(500), ..at(EntryLevel::Trace) }).unwrap();
     let mut follower = SourceFollowers::new(application.source(), filter, None).unwrap();
     application.rotate();
     application.rotate();
@@ -808,11 +808,11 @@ proptest! {
     #[test]
     fn no_rotation_loses_or_repeats_an_entry(steps in prop::collection::vec(step(), 1..40)) {
         let application = LoggingApplication::with(&lines(0..3));
-        let filter = EntryFilter::new(&GetLogs { limit: Some(500), ..at(EntryLevel::Trace) }).unwrap();
+        let filter = LogEntryFilter::new(&GetLogs { limit: Some(500), ..at(EntryLevel::Trace) }).unwrap();
         let mut follower = SourceFollowers::new(application.source(), filter.clone(), None).unwrap();
         let mut written = 3;
         let mut found = Vec::new();
-        let mut take = |batch: MergedBatch| {
+        let mut take = |batch: MergedFollowBatch| {
             found.extend(batch.entries.into_iter().map(|entry| entry.message));
         };
         for step in steps {

@@ -125,7 +125,7 @@ pub struct CallNode<'a> {
 
 /// The source location of a function, from debug information.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SourceLocation {
+pub(super) struct FunctionLocation {
     /// The function, as the profile names it.
     pub(super) frame: ProfiledFunction,
     pub(super) file: String,

@@ -1,10 +1,10 @@
 //! [`Profiler`]: takes a profile with the profiler that fits the target.
 
 use super::artifacts::{ProfileFiles, ProfileFolder};
-use super::call_tree::SourceLocation;
+use super::call_tree::FunctionLocation;
 use super::capture_run::{CaptureOutput, CaptureRun, blocking, cpu_time, micros, millis};
 use super::error::Error;
-use super::flame::{self, GraphTitle};
+use super::flame::{self, FlameGraphTitle};
 #[cfg(unix)]
 use super::jvm;
 use super::native::{self, UnwindMethod};
@@ -424,9 +424,9 @@ fn cpu_notes(summary: &CpuSummary, sampled: Duration, is_v8: bool) -> Vec<String
 }
 
 /// Returns the title of a flame graph.
-fn title(runtime: &str, pid: Option<u32>, elapsed: Duration, samples: u64) -> GraphTitle {
+fn title(runtime: &str, pid: Option<u32>, elapsed: Duration, samples: u64) -> FlameGraphTitle {
     let pid = pid.map(|pid| format!(" {pid}")).unwrap_or_default();
-    GraphTitle {
+    FlameGraphTitle {
         title: format!("CPU of {runtime}{pid}"),
         note: format!(
             "{:.1} s, {samples} samples, without idle time; callers below what they call",
@@ -438,8 +438,8 @@ fn title(runtime: &str, pid: Option<u32>, elapsed: Duration, samples: u64) -> Gr
 /// Summarises and draws a CPU profile.
 fn draw(
     cpu: &CpuProfile,
-    locations: &[SourceLocation],
-    title: &GraphTitle,
+    locations: &[FunctionLocation],
+    title: &FlameGraphTitle,
     elapsed: Duration,
     used_cpu: Option<Duration>,
     image: bool,

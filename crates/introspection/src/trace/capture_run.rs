@@ -1,7 +1,7 @@
 //! [`CaptureRun`], the context that every profiler gets, and [`CaptureOutput`], the output that it returns.
 
 use super::artifacts::ProfileFiles;
-use super::call_tree::SourceLocation;
+use super::call_tree::FunctionLocation;
 use super::error::Error;
 use super::parse::CpuProfile;
 use super::profile::ProfileSummary;
@@ -48,12 +48,12 @@ pub(super) struct CaptureOutput {
     pub(super) paused: Option<Duration>,
     pub(super) warnings: Vec<String>,
     /// The source locations of functions for which the profiler only knows a library.
-    pub(super) locations: Vec<SourceLocation>,
+    pub(super) locations: Vec<FunctionLocation>,
 }
 
 /// The reason why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WaitOutcome {
+pub(super) enum CaptureWaitOutcome {
     /// The time is over.
     Elapsed,
     /// The target exited after this time.
@@ -70,12 +70,12 @@ impl CaptureRun<'_> {
     ///
     /// # Errors
     /// The capture is cancelled.
-    pub(super) async fn wait(&self, time: Duration) -> Result<WaitOutcome, Error> {
+    pub(super) async fn wait(&self, time: Duration) -> Result<CaptureWaitOutcome, Error> {
         let started = Instant::now();
         loop {
             let remaining = time.saturating_sub(started.elapsed());
             if remaining.is_zero() {
-                return Ok(WaitOutcome::Elapsed);
+                return Ok(CaptureWaitOutcome::Elapsed);
             }
             tokio::select! {
                 () = tokio::time::sleep(remaining.min(POLL_INTERVAL)) => {}
@@ -83,7 +83,7 @@ impl CaptureRun<'_> {
             }
             // Polled: a pidfd would need a descriptor for each capture, and 50 ms are exact enough.
             if self.process.is_some_and(|process| !process.is_running()) {
-                return Ok(WaitOutcome::TargetExited(started.elapsed()));
+                return Ok(CaptureWaitOutcome::TargetExited(started.elapsed()));
             }
         }
     }

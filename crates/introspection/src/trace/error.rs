@@ -1,4 +1,4 @@
-//! [`Error`], the reasons why a capture gives no profile, and [`ErrorReport`], the error with advice as clients get it.
+//! [`Error`], the reasons why a capture gives no profile, and [`TraceErrorReport`], the error with advice as clients get it.
 
 use crate::inspect::target::{InvalidTarget, TargetError};
 use serde::Serialize;
@@ -97,11 +97,11 @@ pub enum Error {
 /// An error in the form that clients get.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct ErrorReport {
+pub struct TraceErrorReport {
     /// The message, with its causes.
     pub error: String,
     /// The kind of error.
-    pub kind: FailureKind,
+    pub kind: TraceFailureKind,
     /// Advice on what to do, where there is some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
@@ -111,7 +111,7 @@ pub struct ErrorReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum FailureKind {
+pub enum TraceFailureKind {
     /// An argument is invalid.
     Argument,
     /// Another capture or profiler has the target.
@@ -139,7 +139,7 @@ impl Error {
     }
 
     /// Returns the error in the form that clients get.
-    pub fn to_report(&self) -> ErrorReport {
+    pub fn to_report(&self) -> TraceErrorReport {
         let mut error = self.to_string();
         let mut source = std::error::Error::source(self);
         while let Some(cause) = source {
@@ -148,42 +148,42 @@ impl Error {
         }
         let some = |remedy: &str| Some(remedy.to_owned());
         let (kind, remedy) = match self {
-            Self::Argument { .. } => (FailureKind::Argument, None),
-            Self::Target(_) => (FailureKind::Argument, None),
+            Self::Argument { .. } => (TraceFailureKind::Argument, None),
+            Self::Target(_) => (TraceFailureKind::Argument, None),
             Self::Unreachable(TargetError::Gone(_)) => {
-                (FailureKind::Gone, some("start it again, or leave out `target` to look for it"))
+                (TraceFailureKind::Gone, some("start it again, or leave out `target` to look for it"))
             }
             Self::Unreachable(TargetError::NotNamed(_) | TargetError::SeveralNamed { .. }) => {
-                (FailureKind::NoTarget, some("give `target`: pid:N or port:N"))
+                (TraceFailureKind::NoTarget, some("give `target`: pid:N or port:N"))
             }
             Self::Unreachable(TargetError::AnotherUser { .. }) => {
-                (FailureKind::Refused, some("run this server as that user"))
+                (TraceFailureKind::Refused, some("run this server as that user"))
             }
             Self::Unreachable(TargetError::Denied(_)) => {
-                (FailureKind::Refused, some("run this server as root, or with CAP_SYS_PTRACE"))
+                (TraceFailureKind::Refused, some("run this server as root, or with CAP_SYS_PTRACE"))
             }
             Self::Unreachable(TargetError::Itself(_)) => (
-                FailureKind::Refused,
+                TraceFailureKind::Refused,
                 some("let the operator profile it, over stdio with a role without restrictions"),
             ),
-            Self::Unreachable(_) => (FailureKind::Refused, None),
+            Self::Unreachable(_) => (TraceFailureKind::Refused, None),
             Self::NoTarget { .. } => (
-                FailureKind::NoTarget,
+                TraceFailureKind::NoTarget,
                 some("give `target`: pid:N, port:N or process:NAME; `server` is this server itself"),
             ),
             Self::Busy { .. } => {
-                (FailureKind::Busy, some("wait until it ends; one capture of a process runs at a time"))
+                (TraceFailureKind::Busy, some("wait until it ends; one capture of a process runs at a time"))
             }
-            Self::Unsupported { remedy, .. } => (FailureKind::Unsupported, some(remedy)),
-            Self::NoProgram { remedy, .. } => (FailureKind::MissingProgram, some(remedy)),
-            Self::Refused { remedy, .. } => (FailureKind::Refused, some(remedy)),
-            Self::Gone { .. } => (FailureKind::Gone, some("ask for a shorter time, or start it again")),
-            Self::Failed { .. } => (FailureKind::Failed, None),
+            Self::Unsupported { remedy, .. } => (TraceFailureKind::Unsupported, some(remedy)),
+            Self::NoProgram { remedy, .. } => (TraceFailureKind::MissingProgram, some(remedy)),
+            Self::Refused { remedy, .. } => (TraceFailureKind::Refused, some(remedy)),
+            Self::Gone { .. } => (TraceFailureKind::Gone, some("ask for a shorter time, or start it again")),
+            Self::Failed { .. } => (TraceFailureKind::Failed, None),
             Self::Store { .. } => {
-                (FailureKind::Failed, some("set traces.folder to a folder that this server may write"))
+                (TraceFailureKind::Failed, some("set traces.folder to a folder that this server may write"))
             }
-            Self::Cancelled => (FailureKind::Cancelled, None),
+            Self::Cancelled => (TraceFailureKind::Cancelled, None),
         };
-        ErrorReport { error, kind, remedy }
+        TraceErrorReport { error, kind, remedy }
     }
 }

@@ -1,6 +1,6 @@
 //! Profiles of Go programs that serve `net/http/pprof`.
 
-use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, millis};
+use super::capture_run::{CaptureOutput, CaptureRun, CaptureWaitOutcome, blocking, millis};
 use super::error::Error;
 use super::parse::CpuProfile;
 use super::parse::pprof::{self, Profile};
@@ -88,7 +88,7 @@ pub(super) async fn cpu(run: &CaptureRun<'_>, endpoint: &PprofEndpoint) -> Resul
 pub(super) async fn heap(run: &CaptureRun<'_>, endpoint: &PprofEndpoint) -> Result<CaptureOutput, Error> {
     let started = Instant::now();
     let before = parse(fetch(run, endpoint, "heap?gc=1", ANSWER_TIMEOUT).await?).await?;
-    if let WaitOutcome::TargetExited(after) = run.wait(run.duration).await? {
+    if let CaptureWaitOutcome::TargetExited(after) = run.wait(run.duration).await? {
         return Err(run.target_exited(after));
     }
     let elapsed = started.elapsed();

@@ -1,6 +1,6 @@
 //! Profiles of Java virtual machines by their attach socket: Flight Recorder, and histograms of classes.
 
-use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, cpu_time, millis};
+use super::capture_run::{CaptureOutput, CaptureRun, CaptureWaitOutcome, blocking, cpu_time, millis};
 use super::error::Error;
 use super::parse::heap_snapshot::HeapContents;
 use super::parse::{histogram, jfr};
@@ -81,7 +81,7 @@ pub(super) async fn cpu(run: &CaptureRun<'_>, may_signal: bool) -> Result<Captur
     }
     let starting = begun.elapsed();
     let before = cpu_time(run.pid());
-    if let WaitOutcome::TargetExited(after) = run.wait(run.duration).await? {
+    if let CaptureWaitOutcome::TargetExited(after) = run.wait(run.duration).await? {
         return Err(run.target_exited(after));
     }
     let used_cpu = before.zip(cpu_time(run.pid())).map(|(before, after)| after.saturating_sub(before));
@@ -187,7 +187,7 @@ pub(super) async fn heap(run: &CaptureRun<'_>, may_signal: bool) -> Result<Captu
     let started = Instant::now();
     let (before, first) = class_histogram(run, &jvm).await?;
     let before = histogram::read(&before);
-    if let WaitOutcome::TargetExited(after) = run.wait(run.duration).await? {
+    if let CaptureWaitOutcome::TargetExited(after) = run.wait(run.duration).await? {
         return Err(run.target_exited(after));
     }
     let elapsed = started.elapsed();

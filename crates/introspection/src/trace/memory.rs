@@ -1,6 +1,6 @@
 //! Memory profiles by the system's map of a process (`proc_pid_smaps(5)`), for runtimes without a heap profiler.
 
-use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, millis};
+use super::capture_run::{CaptureOutput, CaptureRun, CaptureWaitOutcome, millis};
 use super::error::Error;
 use super::parse::heap_snapshot::{HeapContents, HeapGroup};
 use super::profile::{HeapSummary, ProfileSummary};
@@ -17,7 +17,7 @@ pub(super) async fn heap(run: &CaptureRun<'_>, note: String) -> Result<CaptureOu
     let waited = run.wait(run.duration).await?;
     let elapsed = started.elapsed();
     let mut warnings = vec![note];
-    let (Ok(after), WaitOutcome::Elapsed) = (read_map(run), waited) else {
+    let (Ok(after), CaptureWaitOutcome::Elapsed) = (read_map(run), waited) else {
         return Err(run.target_exited(elapsed));
     };
     let mut summary = HeapSummary::from_heap(&after, Some(&before));

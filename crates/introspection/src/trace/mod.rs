@@ -65,7 +65,9 @@ mod sockets;
 
 pub use call_tree::{CallNode, CallTree, FunctionCost, ProfiledFunction};
 pub use capture::{CapturedTrace, Profiler};
-pub use error::{Error, ErrorReport, FailureKind};
-pub use network::{NetworkSummary, PeerSummary, RouteSummary, SlowRequest};
-pub use profile::{CpuSummary, HeapSummary, HotFunction, HotLine, MemoryGroup, ProfileData, ProfileSummary};
+pub use error::{Error, TraceErrorReport, TraceFailureKind};
+pub use network::{NetworkSummary, PeerSummary, RouteSummary, SlowHttpRequest};
+pub use profile::{
+    CpuSummary, HeapMemoryGroup, HeapSummary, HotFunction, HotLine, ProfileData, ProfileSummary,
+};
 pub use request::{CaptureTrace, TraceType};

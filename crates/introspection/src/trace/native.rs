@@ -1,8 +1,8 @@
 //! CPU profiles of any process by `perf` (perf-record(1)). It samples by the software clock, which needs no hardware
 //! counters and so works in virtual machines and containers.
 
-use super::call_tree::{FunctionCost, ProfiledFunction, SourceLocation};
-use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, millis};
+use super::call_tree::{FunctionCost, FunctionLocation, ProfiledFunction};
+use super::capture_run::{CaptureOutput, CaptureRun, CaptureWaitOutcome, blocking, millis};
 use super::error::Error;
 use super::parse::perf;
 use super::programs::{ProfilerPrograms, last_lines, was_cancelled};
@@ -63,7 +63,7 @@ pub(super) async fn cpu(run: &CaptureRun<'_>, unwind: UnwindMethod) -> Result<Ca
             output = running.wait() => break output.map_err(failed)?,
             // perf goes on to the end of its duration even where the target exits.
             waited = run.wait(limit), if gone.is_none() => match waited {
-                Ok(WaitOutcome::TargetExited(after)) => {
+                Ok(CaptureWaitOutcome::TargetExited(after)) => {
                     gone = Some(after);
                     const SIGINT: i32 = 2;
                     let _ = running.signal(SIGINT);
@@ -152,7 +152,7 @@ async fn look_up_lines(
     run: &CaptureRun<'_>,
     addresses: &perf::SampledAddresses,
     functions: &[FunctionCost<'_>],
-) -> Vec<SourceLocation> {
+) -> Vec<FunctionLocation> {
     let Some(program) = run.programs.find("addr2line") else { return Vec::new() };
     let mut by_total: Vec<_> = functions.iter().collect();
     by_total.sort_by_key(|cost| std::cmp::Reverse(cost.total));
@@ -186,11 +186,11 @@ async fn look_up_lines(
 }
 
 /// Parses a line of addr2line: `/app/main.c:12 (discriminator 3)`, or `??:0`.
-fn parse_location(frame: &ProfiledFunction, line: &str) -> Option<SourceLocation> {
+fn parse_location(frame: &ProfiledFunction, line: &str) -> Option<FunctionLocation> {
     let line = line.split(" (").next().unwrap_or(line);
     let (file, number) = line.rsplit_once(':')?;
     let known = !file.is_empty() && !file.starts_with('?');
-    known.then(|| SourceLocation {
+    known.then(|| FunctionLocation {
         frame: frame.clone(),
         file: file.to_owned(),
         line: number.parse().ok().filter(|line| *line > 0),

@@ -32,7 +32,7 @@ pub struct NetworkSummary {
     pub routes: Vec<RouteSummary>,
     /// The slowest requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub slowest: Vec<SlowRequest>,
+    pub slowest: Vec<SlowHttpRequest>,
     /// The numbers of connections that the application opened and accepted during the capture.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sockets: Option<[u64; 2]>,
@@ -74,7 +74,7 @@ pub struct RouteSummary {
 /// A slow request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct SlowRequest {
+pub struct SlowHttpRequest {
     /// The direction, method, host and route.
     pub request: String,
     /// The status, or the error.
@@ -231,7 +231,7 @@ impl NetworkSummary {
         routes.truncate(MAX_ROUTES);
         let mut slow: Vec<&HttpExchange> = exchanges.iter().collect();
         slow.sort_by(|a, b| b.took.total_cmp(&a.took));
-        let slowest = slow.into_iter().take(MAX_SLOWEST).map(|exchange| SlowRequest {
+        let slowest = slow.into_iter().take(MAX_SLOWEST).map(|exchange| SlowHttpRequest {
             request: format!(
                 "{} {} {}{}",
                 exchange.direction, exchange.method, exchange.host, exchange.route
@@ -325,7 +325,7 @@ mod tests {
         );
         assert_eq!(
             summary.slowest[0],
-            SlowRequest { request: "in GET /slow".into(), status: "503".into(), ms: 500.0 }
+            SlowHttpRequest { request: "in GET /slow".into(), status: "503".into(), ms: 500.0 }
         );
     }
 

@@ -1,6 +1,6 @@
 //! Profiles of Node.js and Deno by the inspector protocol. Only a heap snapshot pauses the target.
 
-use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, blocking};
+use super::capture_run::{CaptureOutput, CaptureRun, CaptureWaitOutcome, blocking};
 use super::error::Error;
 use super::network::{HttpExchange, NetworkSummary};
 use super::parse::{cpuprofile, heap_sampling, heap_snapshot};
@@ -81,7 +81,7 @@ pub(super) async fn capture(run: &CaptureRun<'_>, url: &Url, snapshot: bool) -> 
     // An exiting process closes its connections a moment before it is gone: wait to tell that from a failure.
     if matches!(captured, Err(Error::Failed { .. }))
         && node.session.is_closed()
-        && let WaitOutcome::TargetExited(_) = run.wait(EXIT_TIMEOUT).await?
+        && let CaptureWaitOutcome::TargetExited(_) = run.wait(EXIT_TIMEOUT).await?
     {
         return Err(run.target_exited(began.elapsed()));
     }
@@ -129,15 +129,17 @@ impl NodeCapture<'_> {
         let started = Instant::now();
         let waited = tokio::select! {
             waited = self.run.wait(self.run.duration) => waited,
-            () = self.closed_or_exiting() => Ok(WaitOutcome::TargetExited(started.elapsed())),
+            () = self.closed_or_exiting() => Ok(CaptureWaitOutcome::TargetExited(started.elapsed())),
         };
         match waited {
-            Ok(WaitOutcome::Elapsed) => Ok(()),
+            Ok(CaptureWaitOutcome::Elapsed) => Ok(()),
             // It stays until the profile is fetched.
-            Ok(WaitOutcome::TargetExited(_)) if self.session.is_exiting() && !self.session.is_closed() => {
+            Ok(CaptureWaitOutcome::TargetExited(_))
+                if self.session.is_exiting() && !self.session.is_closed() =>
+            {
                 Ok(())
             }
-            Ok(WaitOutcome::TargetExited(after)) => Err(self.run.target_exited(after)),
+            Ok(CaptureWaitOutcome::TargetExited(after)) => Err(self.run.target_exited(after)),
             Err(error) => {
                 self.clean_up(cleanup).await;
                 Err(error)
@@ -353,26 +355,28 @@ impl NodeCapture<'_> {
                     .to_owned(),
             });
         };
-        let mut collected = CollectedRequests::default();
+        let mut collected = CollectedHttpRequests::default();
         let started = Instant::now();
         let ended = loop {
             let remaining = self.run.duration.saturating_sub(started.elapsed());
             let waited = tokio::select! {
                 waited = self.run.wait(remaining.min(FETCH_INTERVAL)) => waited,
-                () = self.closed_or_exiting() => Ok(WaitOutcome::TargetExited(started.elapsed())),
+                () = self.closed_or_exiting() => Ok(CaptureWaitOutcome::TargetExited(started.elapsed())),
             };
             match waited {
-                Ok(WaitOutcome::TargetExited(_))
+                Ok(CaptureWaitOutcome::TargetExited(_))
                     if self.session.is_exiting() && !self.session.is_closed() =>
                 {
                     break Ok(());
                 }
-                Ok(WaitOutcome::Elapsed) if remaining <= FETCH_INTERVAL => break Ok(()),
-                Ok(WaitOutcome::Elapsed) => match self.drain(&object, false).await {
+                Ok(CaptureWaitOutcome::Elapsed) if remaining <= FETCH_INTERVAL => break Ok(()),
+                Ok(CaptureWaitOutcome::Elapsed) => match self.drain(&object, false).await {
                     Ok(drained) => collected.add(drained),
                     Err(error) => break Err(error),
                 },
-                Ok(WaitOutcome::TargetExited(_)) => break Err(self.run.target_exited(started.elapsed())),
+                Ok(CaptureWaitOutcome::TargetExited(_)) => {
+                    break Err(self.run.target_exited(started.elapsed()));
+                }
                 Err(error) => break Err(error),
             }
         };
@@ -404,7 +408,7 @@ impl NodeCapture<'_> {
     }
 
     /// Fetches the requests that wait in the target; with `last`, removes the listeners too.
-    async fn drain(&self, object: &str, last: bool) -> Result<DrainedRequests, Error> {
+    async fn drain(&self, object: &str, last: bool) -> Result<DrainedHttpRequests, Error> {
         let params = json!({
             "objectId": object,
             "functionDeclaration": "function (last) { return this.drain(last) }",
@@ -421,7 +425,7 @@ impl NodeCapture<'_> {
 
 /// The answer of the listeners in the target.
 #[derive(Deserialize)]
-struct DrainedRequests {
+struct DrainedHttpRequests {
     events: Vec<HttpExchange>,
     pending: Vec<HttpExchange>,
     dropped: u64,
@@ -430,15 +434,15 @@ struct DrainedRequests {
 
 /// The requests collected so far.
 #[derive(Default)]
-struct CollectedRequests {
+struct CollectedHttpRequests {
     exchanges: Vec<HttpExchange>,
     dropped: u64,
     sockets: [u64; 2],
     left_out: u64,
 }
 
-impl CollectedRequests {
-    fn add(&mut self, drained: DrainedRequests) {
+impl CollectedHttpRequests {
+    fn add(&mut self, drained: DrainedHttpRequests) {
         for mut exchange in drained.events.into_iter().chain(drained.pending) {
             if self.exchanges.len() < MAX_EXCHANGES {
                 exchange.redact();

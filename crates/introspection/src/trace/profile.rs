@@ -1,6 +1,6 @@
 //! [`ProfileData`], the answer of a capture, and its summaries.
 
-use super::call_tree::{CallTree, FunctionCost, ProfiledFunction, SourceLocation};
+use super::call_tree::{CallTree, FunctionCost, FunctionLocation, ProfiledFunction};
 use super::parse::heap_snapshot::HeapContents;
 use super::request::TraceType;
 use serde::Serialize;
@@ -138,7 +138,7 @@ pub struct HeapSummary {
     pub objects: Option<u64>,
     /// The constructors, classes or kinds of memory that take most.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub biggest: Vec<MemoryGroup>,
+    pub biggest: Vec<HeapMemoryGroup>,
     /// The functions that allocated most of the memory that was allocated during the capture and is still in use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub top_allocators: Vec<HotFunction>,
@@ -147,7 +147,7 @@ pub struct HeapSummary {
 /// The memory of one constructor, class or kind.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct MemoryGroup {
+pub struct HeapMemoryGroup {
     /// The name of the constructor, class or kind.
     pub name: String,
     /// The size, in bytes.
@@ -307,10 +307,10 @@ impl CpuSummary {
     }
 
     /// Replaces the library of functions with their source location, where it is known.
-    pub(super) fn set_locations(&mut self, locations: &[SourceLocation], roots: &[&Path]) {
+    pub(super) fn set_locations(&mut self, locations: &[FunctionLocation], roots: &[&Path]) {
         for hot in self.top_self.iter_mut().chain(&mut self.top_total) {
             let library = |file: &Option<String>| file.as_deref().map(|file| display_path(file, roots));
-            let is_same = |location: &&SourceLocation| {
+            let is_same = |location: &&FunctionLocation| {
                 location.frame.function == hot.function && library(&location.frame.file) == hot.file
             };
             if let Some(location) = locations.iter().find(is_same) {
@@ -349,7 +349,7 @@ impl HeapSummary {
         };
         let biggest = heap.groups.iter().take(MAX_GROUPS);
         let biggest = biggest
-            .map(|group| MemoryGroup {
+            .map(|group| HeapMemoryGroup {
                 name: group.name.clone(),
                 bytes: group.bytes,
                 count: Some(group.count),

@@ -1,7 +1,7 @@
 //! CPU profiles of Python by py-spy, which reads the interpreter's stacks from outside: nothing runs in the target,
 //! which is halted for a moment at each sample.
 
-use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, blocking, micros, millis};
+use super::capture_run::{CaptureOutput, CaptureRun, CaptureWaitOutcome, blocking, micros, millis};
 use super::error::Error;
 use super::parse::speedscope::{self, WaitingSamples};
 use super::programs::{ProfilerPrograms, last_lines, was_cancelled};
@@ -60,16 +60,16 @@ pub(super) async fn cpu(run: &CaptureRun<'_>) -> Result<CaptureOutput, Error> {
     let waited = match is_sampling {
         true => tokio::select! {
             waited = run.wait(run.duration) => waited,
-            () = running.finished() => Ok(WaitOutcome::TargetExited(started.elapsed())),
+            () = running.finished() => Ok(CaptureWaitOutcome::TargetExited(started.elapsed())),
         },
         // py-spy did not begin to sample: it is interrupted below, and its messages give the error.
-        false => Ok(WaitOutcome::Elapsed),
+        false => Ok(CaptureWaitOutcome::Elapsed),
     };
     let elapsed = started.elapsed();
     let used = used_since(run.pid(), &before);
     // py-spy may have ended before it was seen to sample.
     let ended_first = running.is_finished();
-    if !ended_first && matches!(waited, Ok(WaitOutcome::Elapsed)) {
+    if !ended_first && matches!(waited, Ok(CaptureWaitOutcome::Elapsed)) {
         // py-spy writes its file when it is interrupted.
         const SIGINT: i32 = 2;
         let _ = running.signal(SIGINT);
@@ -83,7 +83,7 @@ pub(super) async fn cpu(run: &CaptureRun<'_>) -> Result<CaptureOutput, Error> {
         CaptureOutput { format: "speedscope", extension: FILE, elapsed, ..CaptureOutput::default() };
     let has_profile = run.files.length(FILE) > 0;
     let is_gone = run.process.is_some_and(|process| !process.is_running());
-    let target_ended = matches!(waited, Ok(WaitOutcome::TargetExited(_))) && is_gone
+    let target_ended = matches!(waited, Ok(CaptureWaitOutcome::TargetExited(_))) && is_gone
         // py-spy notices the end a moment before it can be seen here.
         || ended_first && output.success() && has_profile;
     if !target_ended {

@@ -1,7 +1,7 @@
 //! The TCP connections of any process, by the kernel's statistics (`sock_diag(7)`): nothing is attached, and no content
 //! is seen. The sockets are polled four times a second, so shorter connections may be missed.
 
-use super::capture_run::{CaptureOutput, CaptureRun, WaitOutcome, millis};
+use super::capture_run::{CaptureOutput, CaptureRun, CaptureWaitOutcome, millis};
 use super::error::Error;
 use super::network::{NetworkSummary, PeerSummary};
 use super::profile::ProfileSummary;
@@ -105,7 +105,7 @@ pub(super) async fn network(run: &CaptureRun<'_>, mut warnings: Vec<String>) -> 
         if remaining.is_zero() || ended {
             break;
         }
-        if let WaitOutcome::TargetExited(after) = run.wait(remaining.min(POLL_INTERVAL)).await? {
+        if let CaptureWaitOutcome::TargetExited(after) = run.wait(remaining.min(POLL_INTERVAL)).await? {
             warnings.push(format!("the target ended after {} ms", millis(started.elapsed().max(after))));
             ended = true;
         }

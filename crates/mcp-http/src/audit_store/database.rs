@@ -22,7 +22,7 @@ pub(super) enum AuditDatabase {
 
 /// The reason why a batch was not written.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum WriteError {
+pub(super) enum AuditWriteError {
     #[error(transparent)]
     Database(sqlx::Error),
     #[error("it does not answer")]
@@ -137,7 +137,7 @@ impl AuditDatabase {
     }
 
     /// Writes all rows or none. After a failure the next attempt is on a new connection.
-    pub(super) async fn write(&mut self, server: &str, rows: &[AuditRow]) -> Result<(), WriteError> {
+    pub(super) async fn write(&mut self, server: &str, rows: &[AuditRow]) -> Result<(), AuditWriteError> {
         let written = tokio::time::timeout(STATEMENT_TIMEOUT, async {
             self.connect().await?;
             match self {
@@ -153,8 +153,8 @@ impl AuditDatabase {
         // After a timeout the connection may still be in the middle of a statement, so it is dropped below.
         let why = match written.await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => WriteError::Database(error),
-            Err(_) => WriteError::Timeout,
+            Ok(Err(error)) => AuditWriteError::Database(error),
+            Err(_) => AuditWriteError::Timeout,
         };
         match self {
             Self::Sqlite(_, connection) => *connection = None,

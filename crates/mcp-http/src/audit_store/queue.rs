@@ -3,7 +3,7 @@
 use super::database::AuditDatabase;
 use super::error::AuditStoreError;
 use super::row::AuditRow;
-use super::writer::{AuditCounts, AuditWriter};
+use super::writer::{AuditWriter, WrittenAuditCounts};
 use core_tools::mcp::CallRecord;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ const CAPACITY: usize = 8192;
 #[derive(Clone, Debug)]
 pub(crate) struct AuditStore {
     queue: Sender<AuditRow>,
-    counts: Arc<AuditCounts>,
+    counts: Arc<WrittenAuditCounts>,
 }
 
 impl AuditStore {
@@ -27,7 +27,7 @@ impl AuditStore {
     pub(crate) async fn open(location: &str) -> Result<(Self, AuditWriter), AuditStoreError> {
         let database = AuditDatabase::open(location).await?;
         let (sender, receiver) = mpsc::channel(CAPACITY);
-        let counts = Arc::new(AuditCounts::default());
+        let counts = Arc::new(WrittenAuditCounts::default());
         let writer = AuditWriter::start(database, receiver, Arc::clone(&counts))?;
         Ok((Self { queue: sender, counts }, writer))
     }

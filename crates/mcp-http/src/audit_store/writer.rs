@@ -21,7 +21,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The number of records that were written, and of those that were lost.
 #[derive(Debug, Default)]
-pub(super) struct AuditCounts {
+pub(super) struct WrittenAuditCounts {
     pub(super) written: AtomicU64,
     pub(super) lost: AtomicU64,
     /// The number of the last record.
@@ -35,7 +35,7 @@ pub(super) struct AuditCounts {
 pub(crate) struct AuditWriter {
     task: JoinHandle<()>,
     closing: CancellationToken,
-    counts: Arc<AuditCounts>,
+    counts: Arc<WrittenAuditCounts>,
 }
 
 impl AuditWriter {
@@ -43,7 +43,7 @@ impl AuditWriter {
     pub(super) fn start(
         mut database: AuditDatabase,
         queue: Receiver<AuditRow>,
-        counts: Arc<AuditCounts>,
+        counts: Arc<WrittenAuditCounts>,
     ) -> Result<Self, AuditStoreError> {
         let (closing, server) = (CancellationToken::new(), server_name()?);
         let task = tokio::spawn({
@@ -82,7 +82,7 @@ async fn write_batches(
     database: &mut AuditDatabase,
     server: &str,
     mut queue: Receiver<AuditRow>,
-    counts: &AuditCounts,
+    counts: &WrittenAuditCounts,
     closing: &CancellationToken,
 ) {
     let mut batch = Vec::with_capacity(BATCH);

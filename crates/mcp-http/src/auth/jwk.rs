@@ -22,7 +22,7 @@ pub(super) enum SignatureAlgorithm {
 
 /// The key itself. Its kind decides which algorithms fit; a token cannot choose others.
 #[derive(Clone, Debug)]
-enum KeyMaterial {
+enum SigningKeyMaterial {
     Rsa { n: Vec<u8>, e: Vec<u8> },
     P256(Vec<u8>),
     P384(Vec<u8>),
@@ -34,7 +34,7 @@ enum KeyMaterial {
 pub(super) struct SigningKey {
     id: Option<String>,
     algorithm: Option<SignatureAlgorithm>,
-    material: KeyMaterial,
+    material: SigningKeyMaterial,
 }
 
 /// The error of a text that is no JWK set, or one without a key that can be used.
@@ -78,10 +78,10 @@ impl SigningKey {
             (x.len() == size && y.len() == size).then(|| [&[4], x.as_slice(), y.as_slice()].concat())
         };
         let material = match (text("kty")?, text("crv")) {
-            ("RSA", _) => KeyMaterial::Rsa { n: bytes("n")?, e: bytes("e")? },
-            ("EC", Some("P-256")) => KeyMaterial::P256(point(32)?),
-            ("EC", Some("P-384")) => KeyMaterial::P384(point(48)?),
-            ("OKP", Some("Ed25519")) => KeyMaterial::Ed25519(bytes("x").filter(|x| x.len() == 32)?),
+            ("RSA", _) => SigningKeyMaterial::Rsa { n: bytes("n")?, e: bytes("e")? },
+            ("EC", Some("P-256")) => SigningKeyMaterial::P256(point(32)?),
+            ("EC", Some("P-384")) => SigningKeyMaterial::P384(point(48)?),
+            ("OKP", Some("Ed25519")) => SigningKeyMaterial::Ed25519(bytes("x").filter(|x| x.len() == 32)?),
             _ => return None,
         };
         let algorithm = match key.get("alg") {
@@ -96,10 +96,10 @@ impl SigningKey {
         use SignatureAlgorithm::{EdDsa, Es256, Es384, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
         let kind_fits = matches!(
             (&self.material, algorithm),
-            (KeyMaterial::Rsa { .. }, Rs256 | Rs384 | Rs512 | Ps256 | Ps384 | Ps512)
-                | (KeyMaterial::P256(_), Es256)
-                | (KeyMaterial::P384(_), Es384)
-                | (KeyMaterial::Ed25519(_), EdDsa)
+            (SigningKeyMaterial::Rsa { .. }, Rs256 | Rs384 | Rs512 | Ps256 | Ps384 | Ps512)
+                | (SigningKeyMaterial::P256(_), Es256)
+                | (SigningKeyMaterial::P384(_), Es384)
+                | (SigningKeyMaterial::Ed25519(_), EdDsa)
         );
         let is_named = match (id, &self.id) {
             (Some(id), Some(own)) => id == own,
@@ -122,16 +122,18 @@ impl SigningKey {
             Ps512 => &signature::RSA_PSS_2048_8192_SHA512,
             Es256 | Es384 | EdDsa => {
                 let (kind, key): (&'static dyn signature::VerificationAlgorithm, _) = match &self.material {
-                    KeyMaterial::P256(point) => (&signature::ECDSA_P256_SHA256_FIXED, point),
-                    KeyMaterial::P384(point) => (&signature::ECDSA_P384_SHA384_FIXED, point),
-                    KeyMaterial::Ed25519(point) => (&signature::ED25519, point),
-                    KeyMaterial::Rsa { .. } => return false,
+                    SigningKeyMaterial::P256(point) => (&signature::ECDSA_P256_SHA256_FIXED, point),
+                    SigningKeyMaterial::P384(point) => (&signature::ECDSA_P384_SHA384_FIXED, point),
+                    SigningKeyMaterial::Ed25519(point) => (&signature::ED25519, point),
+                    SigningKeyMaterial::Rsa { .. } => return false,
                 };
                 return UnparsedPublicKey::new(kind, key).verify(message, signed).is_ok();
             }
         };
         match &self.material {
-            KeyMaterial::Rsa { n, e } => RsaPublicKeyComponents { n, e }.verify(rsa, message, signed).is_ok(),
+            SigningKeyMaterial::Rsa { n, e } => {
+                RsaPublicKeyComponents { n, e }.verify(rsa, message, signed).is_ok()
+            }
             _ => false,
         }
     }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::StatusCode;
 use json_rpc::json::Json;
 use serde_json::{Map, Value};
-use server_setup::config::Http;
+use server_setup::config::HttpTable;
 use server_setup::error_chain::chain;
 use server_setup::trusted_text;
 use std::fmt;
@@ -24,7 +24,7 @@ pub(crate) struct JwtVerifier {
     scope: Option<String>,
     algorithms: Vec<SignatureAlgorithm>,
     rules: Vec<RoleRule>,
-    source: KeySource,
+    source: IssuerKeySource,
     keys: RwLock<Arc<Vec<SigningKey>>>,
     /// The time of the last fetch of the keys.
     fetched_at: Mutex<Option<Instant>>,
@@ -41,12 +41,12 @@ pub(crate) struct VerifiedToken {
 
 /// The source of the issuer's keys.
 #[derive(Clone, Debug)]
-enum KeySource {
+enum IssuerKeySource {
     File(PathBuf),
     Url(String),
 }
 
-impl fmt::Display for KeySource {
+impl fmt::Display for IssuerKeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
@@ -72,19 +72,19 @@ pub(crate) enum JwtError {
     #[error(transparent)]
     RoleRule(#[from] RoleRuleError),
     #[error(transparent)]
-    Keys(#[from] KeysError),
+    Keys(#[from] IssuerKeysError),
 }
 
 /// The error of an issuer's keys that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the keys {location}")]
-pub(crate) struct KeysError {
-    location: KeySource,
-    source: KeysProblem,
+pub(crate) struct IssuerKeysError {
+    location: IssuerKeySource,
+    source: IssuerKeysProblem,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum KeysProblem {
+enum IssuerKeysProblem {
     #[error(transparent)]
     File(trusted_text::Error),
     #[error(transparent)]
@@ -108,7 +108,7 @@ const MAX_KEYS_BYTES: u64 = 1 << 20;
 
 impl JwtVerifier {
     /// Reads the settings of `http` and fetches the keys. Returns `None` where no issuer is named.
-    pub(crate) fn new(http: &Http) -> Result<Option<Self>, JwtError> {
+    pub(crate) fn new(http: &HttpTable) -> Result<Option<Self>, JwtError> {
         let Some(issuer) = http.jwt_issuer.as_ref() else {
             let other_keys =
                 [http.jwt_keys.is_some(), http.jwt_audience.is_some(), !http.jwt_roles.is_empty()];
@@ -126,11 +126,11 @@ impl JwtVerifier {
         let algorithm =
             |name: &String| SignatureAlgorithm::parse(name).ok_or_else(|| JwtError::Algorithm(name.clone()));
         let source = match keys.split_once("://") {
-            None => KeySource::File(keys.into()),
-            Some(("https", _)) => KeySource::Url(keys.clone()),
+            None => IssuerKeySource::File(keys.into()),
+            Some(("https", _)) => IssuerKeySource::Url(keys.clone()),
             // Over plain HTTP anybody on the way could replace the keys, except within this machine.
             Some(("http", rest)) if rest.starts_with("127.0.0.1:") || rest.starts_with("localhost:") => {
-                KeySource::Url(keys.clone())
+                IssuerKeySource::Url(keys.clone())
             }
             Some(_) => return Err(JwtError::KeysOverHttp),
         };
@@ -156,22 +156,22 @@ impl JwtVerifier {
     /// Returns the file of the keys, if they are in one.
     pub(crate) fn key_file(&self) -> Option<&PathBuf> {
         match &self.source {
-            KeySource::File(path) => Some(path),
-            KeySource::Url(_) => None,
+            IssuerKeySource::File(path) => Some(path),
+            IssuerKeySource::Url(_) => None,
         }
     }
 
     /// Fetches the keys again, and blocks meanwhile. On an error the keys from before stay in use.
-    pub(crate) fn reload(&self) -> Result<(), KeysError> {
+    pub(crate) fn reload(&self) -> Result<(), IssuerKeysError> {
         // Noted before the fetch, so that an issuer which does not answer is not asked again at once.
         *self.fetched_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         let text = match &self.source {
-            KeySource::File(path) => trusted_text::read(path).map_err(KeysProblem::File),
-            KeySource::Url(url) => fetch(url),
+            IssuerKeySource::File(path) => trusted_text::read(path).map_err(IssuerKeysProblem::File),
+            IssuerKeySource::Url(url) => fetch(url),
         };
         let keys = text
             .and_then(|text| Ok(parse_keys(&text)?))
-            .map_err(|source| KeysError { location: self.source.clone(), source })?;
+            .map_err(|source| IssuerKeysError { location: self.source.clone(), source })?;
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
         Ok(())
     }
@@ -196,7 +196,7 @@ impl JwtVerifier {
     fn may_refetch(&self) -> bool {
         let mut fetched_at = self.fetched_at.lock().unwrap_or_else(PoisonError::into_inner);
         // The file is polled anyway (`server::reload`), so its keys are never much older than the file.
-        if matches!(self.source, KeySource::File(_))
+        if matches!(self.source, IssuerKeySource::File(_))
             || fetched_at.is_some_and(|at| at.elapsed() < REFETCH_INTERVAL)
         {
             return false;
@@ -304,7 +304,7 @@ fn decode_object(part: &str) -> Option<Map<String, Value>> {
 }
 
 /// Fetches a set of keys.
-fn fetch(url: &str) -> Result<String, KeysProblem> {
+fn fetch(url: &str) -> Result<String, IssuerKeysProblem> {
     // A redirect could lead from the issuer to any other server, and off https.
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(Duration::from_secs(10)))
@@ -313,7 +313,7 @@ fn fetch(url: &str) -> Result<String, KeysProblem> {
         .into();
     let mut response = agent.get(url).call()?;
     if response.status() != 200 {
-        return Err(KeysProblem::Status(response.status()));
+        return Err(IssuerKeysProblem::Status(response.status()));
     }
     Ok(response.body_mut().with_config().limit(MAX_KEYS_BYTES).read_to_string()?)
 }

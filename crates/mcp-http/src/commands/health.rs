@@ -3,7 +3,7 @@
 use crate::cli::HealthArgs;
 use crate::console_output::{name, say};
 use crate::net::address::{AddressError, ListenAddress};
-use server_setup::config::Http;
+use server_setup::config::HttpTable;
 use server_setup::settings::Settings;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -40,7 +40,7 @@ pub(crate) fn run(settings: &Settings, arguments: &HealthArgs) -> Result<ExitCod
 }
 
 /// Returns the address to ask: that of the metrics, which is on this machine and without TLS, or else that of everything.
-fn health_address(http: &Http) -> Result<ListenAddress, HealthError> {
+fn health_address(http: &HttpTable) -> Result<ListenAddress, HealthError> {
     // With TLS, the check would need a name and an authority for the certificate. A Unix socket never uses TLS.
     let listen = http.metrics_listen.as_ref().or_else(|| {
         let tls = http.tls_certificate.is_some();

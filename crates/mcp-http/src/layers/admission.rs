@@ -36,16 +36,16 @@ pub(crate) async fn admit(app: App, request: Request, next: impl Next<Box<McpReq
         cancellation: None,
     };
     let response = next(Box::new(request)).await;
-    response_guard::hold(response, Some(SentBytes { app, account }))
+    response_guard::hold(response, Some(SentAnswerBytes { app, account }))
 }
 
 /// Counts the bytes of an answer as they are handed over.
-struct SentBytes {
+struct SentAnswerBytes {
     app: App,
     account: Arc<CallerAccount>,
 }
 
-impl ResponseGuard for SentBytes {
+impl ResponseGuard for SentAnswerBytes {
     // Charged piece by piece: a client that goes away in the middle pays for what it was sent.
     fn sent(&mut self, bytes: usize) {
         self.account.charge(bytes);

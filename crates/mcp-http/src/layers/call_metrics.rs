@@ -18,22 +18,22 @@ pub(crate) async fn count_call(
         // A client can send any text as the name, including one that holds a secret.
         let running = app.recent_calls.start(&target.caller, &target.host.redactor().redact(tool));
         app.metrics.calls_in_flight.inc();
-        CountedCall { app, _running: running }
+        MeasuredCall { app, _running: running }
     });
     response_guard::hold(next(request).await, guard)
 }
 
 /// A call in the metrics and on the page.
-struct CountedCall {
+struct MeasuredCall {
     app: App,
     _running: RunningCallGuard,
 }
 
-impl ResponseGuard for CountedCall {
+impl ResponseGuard for MeasuredCall {
     fn complete(self) {}
 }
 
-impl Drop for CountedCall {
+impl Drop for MeasuredCall {
     fn drop(&mut self) {
         self.app.metrics.calls_in_flight.dec();
     }

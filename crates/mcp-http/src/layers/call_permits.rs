@@ -27,15 +27,15 @@ pub(crate) async fn acquire_permits(
     }
     // rmcp keeps the request as long as the call runs, which in a session can outlast the client. The permits stay
     // taken until then.
-    let held = request.permits.clone().map(|permits| HeldPermits { _permits: permits });
+    let held = request.permits.clone().map(|permits| HeldCallPermits { _permits: permits });
     response_guard::hold(next(request).await, held)
 }
 
 /// Permits that are held until the answer was sent.
-struct HeldPermits {
+struct HeldCallPermits {
     _permits: Arc<CallerPermits>,
 }
 
-impl ResponseGuard for HeldPermits {
+impl ResponseGuard for HeldCallPermits {
     fn complete(self) {}
 }

@@ -5,7 +5,7 @@ use crate::mcp_request::McpRequest;
 use crate::middleware::Next;
 use crate::response;
 use crate::response_guard::{self, ResponseGuard};
-use crate::sessions::{ReconnectGuard, SessionGuard};
+use crate::sessions::{ClientSessionGuard, ReconnectGuard};
 use crate::state::App;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -41,7 +41,7 @@ pub(crate) async fn limit_lifetime(
     let is_get = request.http.method() == Method::GET;
     let reconnects = is_get && request.http.headers().contains_key("last-event-id");
     let reconnect = session.as_ref().filter(|_| reconnects).map(|session| session.reconnect());
-    let guard = OpenCall { call: call.clone(), session, _reconnect: reconnect, is_complete: false };
+    let guard = CancellableCall { call: call.clone(), session, _reconnect: reconnect, is_complete: false };
     let deadline = || StreamDeadline::new([&app.shutting_down, &ended], principal.expires_at);
     // Streams have no end of their own.
     let end = match &*message.method {
@@ -60,20 +60,20 @@ pub(crate) async fn limit_lifetime(
 
 /// A call that is cancelled when this is dropped before its answer was sent. In a session its client may come back for the
 /// answer, and has a moment to do so.
-struct OpenCall {
+struct CancellableCall {
     call: CancellationToken,
-    session: Option<Arc<SessionGuard>>,
+    session: Option<Arc<ClientSessionGuard>>,
     _reconnect: Option<ReconnectGuard>,
     is_complete: bool,
 }
 
-impl ResponseGuard for OpenCall {
+impl ResponseGuard for CancellableCall {
     fn complete(mut self) {
         self.is_complete = true;
     }
 }
 
-impl Drop for OpenCall {
+impl Drop for CancellableCall {
     fn drop(&mut self) {
         match &self.session {
             _ if self.is_complete => {}

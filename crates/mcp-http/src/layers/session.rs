@@ -1,5 +1,5 @@
 //! Enters the session of a request, begins one for `initialize` and ends one for DELETE. The inner layers find the
-//! [`SessionGuard`] in a request that has a session.
+//! [`ClientSessionGuard`] in a request that has a session.
 
 use super::rpc_body::{INVALID_REQUEST, SESSION_HEADER, VERSION_HEADER};
 use crate::auth::principal::Principal;
@@ -8,7 +8,7 @@ use crate::middleware::Next;
 use crate::refusal_reason::RefusalReason;
 use crate::response;
 use crate::response_guard::{self, ResponseGuard};
-use crate::sessions::{RequestIdGuard, SessionGuard, SessionSlot};
+use crate::sessions::{ClientSessionGuard, ClientSessionSlot, RequestIdGuard};
 use crate::state::App;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -62,7 +62,7 @@ enum EnteredSession {
     None,
     Open(SessionRequest),
     /// The session begins with the answer, in this slot.
-    Begun(SessionSlot),
+    Begun(ClientSessionSlot),
 }
 
 /// Enters a session. An error is the answer to a request that goes no further.
@@ -112,7 +112,7 @@ async fn begin_session(
 
 /// A request that is open in a session, and its id.
 struct SessionRequest {
-    _session: Arc<SessionGuard>,
+    _session: Arc<ClientSessionGuard>,
     _request_id: Option<RequestIdGuard>,
 }
 

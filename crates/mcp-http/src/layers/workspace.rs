@@ -1,7 +1,7 @@
-//! Resolves the tools of a caller, over its roots and in its roles. The inner layers find the [`CallTarget`] in the request.
+//! Resolves the tools of a caller, over its roots and in its roles. The inner layers find the [`McpCallTarget`] in the request.
 
 use super::rpc_body::{INVALID_REQUEST, ROLE_HEADER};
-use crate::mcp_request::{CallTarget, McpRequest};
+use crate::mcp_request::{McpCallTarget, McpRequest};
 use crate::middleware::Next;
 use crate::response;
 use crate::state::App;
@@ -33,7 +33,7 @@ pub(crate) async fn resolve_workspace(
     if let Some(session) = &request.session {
         caller = caller.with_session(&*session.id);
     }
-    request.target = Some(CallTarget { host, caller });
+    request.target = Some(McpCallTarget { host, caller });
     next(request).await
 }
 

@@ -1,7 +1,7 @@
 //! Admission of requests: the accounts of all callers, and the rate at which they may ask together.
 
 use super::account::CallerAccount;
-use super::caller_limits::{CallerLimits, LimitRejection, SharedLimits};
+use super::caller_limits::{CallerLimits, LimitRejection, ServerLimits};
 use super::shared::ServerCapacity;
 use core_tools::mcp::CallPermits;
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ const MIN_ACTIVE_BYTES: f64 = 1024.0;
 
 impl AdmissionControl {
     /// Admits requests of all callers together within `limits`, and calls with permits of the host.
-    pub(crate) fn new(limits: SharedLimits, call_permits: CallPermits) -> Self {
+    pub(crate) fn new(limits: ServerLimits, call_permits: CallPermits) -> Self {
         Self { accounts: Mutex::default(), shared: Arc::new(ServerCapacity::new(limits, call_permits)) }
     }
 
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn admission_control() -> AdmissionControl {
-        let totals = SharedLimits { queue: 100, bytes_per_second: 1 << 30, processes: 100 };
+        let totals = ServerLimits { queue: 100, bytes_per_second: 1 << 30, processes: 100 };
         AdmissionControl::new(totals, CallPermits::new(100))
     }
 
@@ -157,7 +157,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_queue_of_one_caller_is_in_front_of_nobody_elses() {
-        let totals = SharedLimits { queue: 100, bytes_per_second: 1, processes: 3 };
+        let totals = ServerLimits { queue: 100, bytes_per_second: 1, processes: 3 };
         let admission = AdmissionControl::new(totals, CallPermits::new(3));
         let limits = CallerLimits { processes: 2, ..limits(10, 2, 50) };
         let [greedy, quiet] = ["greedy", "quiet"].map(|name| admission.account(&name.into(), &limits));
@@ -194,7 +194,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_server_has_fewer_permits_than_all_callers_together() {
-        let totals = SharedLimits { queue: 1, bytes_per_second: 1, processes: 2 };
+        let totals = ServerLimits { queue: 1, bytes_per_second: 1, processes: 2 };
         let admission = AdmissionControl::new(totals, CallPermits::new(2));
         let [one, two, three, four] =
             ["one", "two", "three", "four"].map(|name| admission.account(&name.into(), &limits(10, 5, 5)));
@@ -211,7 +211,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn calls_are_counted_with_those_that_the_host_has_from_elsewhere() {
         let permits = CallPermits::new(1);
-        let totals = SharedLimits { queue: 9, bytes_per_second: 1, processes: 9 };
+        let totals = ServerLimits { queue: 9, bytes_per_second: 1, processes: 9 };
         let admission = AdmissionControl::new(totals, permits.clone());
         let account = admission.account(&"ada".into(), &limits(10, 5, 5));
         let elsewhere = permits.try_acquire().unwrap();
@@ -227,7 +227,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn over_the_servers_rate_callers_wait_who_have_more_than_their_share() {
-        let totals = SharedLimits { queue: 9, bytes_per_second: 1_000_000, processes: 9 };
+        let totals = ServerLimits { queue: 9, bytes_per_second: 1_000_000, processes: 9 };
         let admission = AdmissionControl::new(totals, CallPermits::new(9));
         let limits = CallerLimits { bytes_per_minute: 1 << 40, ..limits(1000, 5, 5) };
         let [greedy, quiet] = ["greedy", "quiet"].map(|name| admission.account(&name.into(), &limits));

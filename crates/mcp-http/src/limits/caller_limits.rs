@@ -1,6 +1,6 @@
 //! Limits as they are configured, and the answer to a caller who is over one.
 
-use server_setup::config::Http;
+use server_setup::config::HttpTable;
 use std::time::Duration;
 
 /// The limits of one caller.
@@ -22,7 +22,7 @@ pub(crate) struct CallerLimits {
 
 /// The limits of all callers together, beside the calls that run at once: those permits are the host's.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SharedLimits {
+pub(crate) struct ServerLimits {
     /// Calls that wait for a permit.
     pub(crate) queue: u64,
     /// Bytes in a second, sent and received; the bytes of two seconds are saved up.
@@ -42,7 +42,7 @@ pub(crate) struct LimitRejection {
 
 impl CallerLimits {
     /// Returns the limits of callers whose token has none of its own.
-    pub(crate) fn from_config(http: &Http) -> Self {
+    pub(crate) fn from_config(http: &HttpTable) -> Self {
         Self {
             calls_per_second: *http.calls_per_second,
             calls_in_flight: *http.calls_in_flight,

@@ -1,6 +1,6 @@
 //! The capacity that all callers share: permits, the queue and the bytes of a second.
 
-use super::caller_limits::SharedLimits;
+use super::caller_limits::ServerLimits;
 use core_tools::mcp::{CallPermits, TokenBucket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,16 +9,16 @@ use tokio::sync::Semaphore;
 /// The capacity of the server.
 #[derive(Debug)]
 pub(super) struct ServerCapacity {
-    pub(super) limits: SharedLimits,
+    pub(super) limits: ServerLimits,
     /// The host's, so that a call which holds one waits for no other.
     pub(super) call_permits: CallPermits,
     pub(super) program_permits: Arc<Semaphore>,
-    usage: Mutex<SharedUsage>,
+    usage: Mutex<ServerUsage>,
 }
 
 /// The use that all callers together make of it.
 #[derive(Debug)]
-pub(super) struct SharedUsage {
+pub(super) struct ServerUsage {
     pub(super) bytes: TokenBucket,
     /// Calls that wait for a permit.
     pub(super) queued: u64,
@@ -28,7 +28,7 @@ pub(super) struct SharedUsage {
 
 impl ServerCapacity {
     /// Makes a server that is not in use.
-    pub(super) fn new(limits: SharedLimits, call_permits: CallPermits) -> Self {
+    pub(super) fn new(limits: ServerLimits, call_permits: CallPermits) -> Self {
         let now = tokio::time::Instant::now().into_std();
         let saved_up = limits.bytes_per_second.saturating_mul(2);
         let bytes = TokenBucket::new(saved_up, limits.bytes_per_second, Duration::from_secs(1), now);
@@ -36,12 +36,12 @@ impl ServerCapacity {
             limits,
             call_permits,
             program_permits: semaphore(limits.processes),
-            usage: Mutex::new(SharedUsage { bytes, queued: 0, active_callers: (1, now) }),
+            usage: Mutex::new(ServerUsage { bytes, queued: 0, active_callers: (1, now) }),
         }
     }
 
     /// Locks the usage. The lock of an account is taken before this one, never after.
-    pub(super) fn usage(&self) -> MutexGuard<'_, SharedUsage> {
+    pub(super) fn usage(&self) -> MutexGuard<'_, ServerUsage> {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

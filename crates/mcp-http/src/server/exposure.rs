@@ -5,7 +5,7 @@ use super::audit_database::{self, UnsetVariableError};
 use crate::console_output::name;
 use crate::net::address::ListenAddress;
 use crate::workspaces::Workspaces;
-use server_setup::config::Http;
+use server_setup::config::HttpTable;
 use server_setup::settings::Settings;
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ pub(crate) enum ExposureError {
 
 /// Refuses a configuration that lets in callers who are not identified, or sends tokens where others can read them.
 pub(super) fn check_listeners(
-    http: &Http,
+    http: &HttpTable,
     addresses: &[ListenAddress],
     metrics: Option<&ListenAddress>,
     has_tls: bool,
@@ -79,7 +79,7 @@ pub(super) fn check_listeners(
 }
 
 /// Refuses files in a root with which a caller could act as another: it could read or write them.
-pub(super) fn check_secret_files(settings: &Settings, http: &Http) -> Result<(), ExposureError> {
+pub(super) fn check_secret_files(settings: &Settings, http: &HttpTable) -> Result<(), ExposureError> {
     // The keys may be at a URL, which is no file.
     let keys = http.jwt_keys.as_ref().filter(|place| !place.contains("://")).map(PathBuf::from);
     let database = audit_database::location(http)?;
@@ -120,7 +120,7 @@ pub(crate) fn check_outside_roots(
 
 /// Refuses a role that is given to callers and that the policy does not declare: they would get the minimal role, and nobody
 /// would know why.
-pub(super) fn check_roles(workspaces: &Workspaces, http: &Http) -> Result<(), ExposureError> {
+pub(super) fn check_roles(workspaces: &Workspaces, http: &HttpTable) -> Result<(), ExposureError> {
     let policy = workspaces.full_host().policy();
     let peers = http.peers.iter().filter_map(|peer| Some(peer.split_once('=')?.1.trim()));
     let rules = http.jwt_roles.iter().filter_map(|rule| Some(rule.rsplit_once(':')?.1));

@@ -7,7 +7,7 @@ use crate::auth::tracked_tokens::TrackedTokens;
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::tls::ReloadableTls;
 use crate::state::App;
-use server_setup::config::Http;
+use server_setup::config::HttpTable;
 use server_setup::error_chain::chain;
 use server_setup::file_stamp::{FileStamp, file_stamp};
 use server_setup::policy;
@@ -43,7 +43,7 @@ pub(super) struct FileStamps {
 impl FileStamps {
     /// Looks at the files that `http` names. The server does so before it reads them, so that a change while it starts is
     /// noticed.
-    pub(super) fn of_config(http: &Http) -> Self {
+    pub(super) fn of_config(http: &HttpTable) -> Self {
         let stamp = |path: Option<&Path>| path.and_then(file_stamp);
         Self {
             tokens: stamp(http.tokens.value.as_deref()),

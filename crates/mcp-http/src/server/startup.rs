@@ -10,8 +10,8 @@ use crate::auth::tracked_tokens::TrackedTokens;
 use crate::console_output::{name, say};
 use crate::error::Error;
 use crate::limits::admission::AdmissionControl;
-use crate::limits::caller_limits::{CallerLimits, SharedLimits};
-use crate::login_store::LoginStore;
+use crate::limits::caller_limits::{CallerLimits, ServerLimits};
+use crate::login_store::BrowserLoginStore;
 use crate::mcp_endpoint::McpEndpoint;
 use crate::metrics::Metrics;
 use crate::net::address::{AddressRange, ListenAddress};
@@ -28,7 +28,7 @@ use crate::telemetry::RequestTracer;
 use crate::unauthenticated_peers::UnauthenticatedPeers;
 use crate::workspaces::Workspaces;
 use core_tools::mcp::CallObserver;
-use server_setup::config::Http;
+use server_setup::config::HttpTable;
 use server_setup::settings::Settings;
 use server_setup::toolsets::traces_folder;
 use std::path::PathBuf;
@@ -106,7 +106,7 @@ impl BoundServer {
         let program = settings.program;
         let workspaces = Workspaces::new(settings, reread)?;
         exposure::check_roles(&workspaces, &http)?;
-        let totals = SharedLimits {
+        let totals = ServerLimits {
             queue: *http.max_queue,
             bytes_per_second: *http.max_bytes_per_second,
             processes: *http.max_processes,
@@ -139,7 +139,7 @@ impl BoundServer {
             ready: AtomicBool::new(true),
             unauthenticated_peers: UnauthenticatedPeers::default(),
             recent_calls,
-            logins: LoginStore::default(),
+            logins: BrowserLoginStore::default(),
             traces_folder,
         };
         // Both live as long as the process. Leaked, they need no counter that every request would write to.
@@ -177,7 +177,7 @@ fn size(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-fn listen_addresses(http: &Http) -> Result<Vec<ListenAddress>, Error> {
+fn listen_addresses(http: &HttpTable) -> Result<Vec<ListenAddress>, Error> {
     let addresses = http.listen.iter().map(|text| ListenAddress::parse(text)).collect::<Result<Vec<_>, _>>();
     let addresses = addresses.map_err(|source| Error::AddressList { key: "http.listen", source })?;
     match addresses.is_empty() {
@@ -186,7 +186,7 @@ fn listen_addresses(http: &Http) -> Result<Vec<ListenAddress>, Error> {
     }
 }
 
-fn load_tls(http: &Http) -> Result<Option<Arc<ReloadableTls>>, Error> {
+fn load_tls(http: &HttpTable) -> Result<Option<Arc<ReloadableTls>>, Error> {
     match (http.tls_certificate.value.clone(), http.tls_key.value.clone()) {
         (None, None) => Ok(None),
         (Some(certificate), Some(key)) => Ok(Some(Arc::new(ReloadableTls::load(certificate, key)?))),
@@ -195,7 +195,7 @@ fn load_tls(http: &Http) -> Result<Option<Arc<ReloadableTls>>, Error> {
 }
 
 /// Returns the names of the server: those that are configured, and the one in its public URL.
-fn host_names(http: &Http) -> Vec<String> {
+fn host_names(http: &HttpTable) -> Vec<String> {
     let mut names = http.hosts.value.clone();
     names.extend(http.public_url.as_ref().and_then(|url| url.split('/').nth(2)).map(str::to_owned));
     names

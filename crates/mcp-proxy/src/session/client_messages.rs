@@ -1,8 +1,8 @@
 //! Messages from the client.
 
 use super::state::{
-    ClientRequestState, ForwardKind, Handshake, ParkedFor, ProxySessionState, RequestKind, SUBSCRIPTION_ID,
-    ServerState,
+    ClientRequestState, ForwardedRequestKind, Handshake, ParkedRequestReason, ProxySessionState, RequestKind,
+    SUBSCRIPTION_ID, UpstreamState,
 };
 use crate::methods::{ClientNotification, ClientRequestKind, client_notification, client_request};
 use crate::observer::{CallOutcome, ProxyDecision};
@@ -52,13 +52,13 @@ impl ProxySessionState {
             ClientRequestKind::Ping if message.is_modern() => self.no_such_method(&id, method),
             ClientRequestKind::Ping => self.answer(&Message::result(&id, JsonObject::default())),
             ClientRequestKind::Initialize => self.initialize(id, message),
-            ClientRequestKind::Discover => self.forward(id, message, ForwardKind::Discover, None),
+            ClientRequestKind::Discover => self.forward(id, message, ForwardedRequestKind::Discover, None),
             ClientRequestKind::ListTools => self.list_tools(id, message, None),
             ClientRequestKind::CallTool => self.call_tool(id, message, None),
             ClientRequestKind::SetLevel => {
                 // Under the method's name, so that a later level replaces this one.
                 self.replayed_settings.insert(method.to_owned(), message.clone().into_owned());
-                self.forward(id, message, ForwardKind::Plain, None);
+                self.forward(id, message, ForwardedRequestKind::Plain, None);
             }
             ClientRequestKind::Listen => self.listen(id, message),
             ClientRequestKind::InArea(area) => {
@@ -66,7 +66,7 @@ impl ProxySessionState {
                     return self.no_such_method(&id, method);
                 }
                 self.remember_subscription(method, &message);
-                self.forward(id, message, ForwardKind::Plain, None);
+                self.forward(id, message, ForwardedRequestKind::Plain, None);
             }
         }
     }
@@ -116,7 +116,7 @@ impl ProxySessionState {
         let params = message.params().cloned().unwrap_or_default().into_owned();
         // Kept with its parameters, to be repeated to a server that is started again.
         self.handshake = Some(Handshake { params, version: None, is_complete: false });
-        self.forward(id, message, ForwardKind::Initialize, None);
+        self.forward(id, message, ForwardedRequestKind::Initialize, None);
     }
 
     pub(super) fn list_tools(&mut self, id: Id, message: Message<'_>, deadline: Option<Instant>) {
@@ -127,10 +127,10 @@ impl ProxySessionState {
         }
         // The client need not notice that the server was started again. If the new list is another one, the client
         // is told.
-        if !matches!(self.server, ServerState::Ready(_)) && self.tool_list.is_some() {
+        if !matches!(self.server, UpstreamState::Ready(_)) && self.tool_list.is_some() {
             return self.answer_list(&id, message.is_modern());
         }
-        self.park(id, message, ParkedFor::List, deadline);
+        self.park(id, message, ParkedRequestReason::List, deadline);
         self.start_refresh();
     }
 

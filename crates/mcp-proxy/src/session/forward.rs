@@ -1,8 +1,8 @@
 //! Forwards requests to the server, at once or when there is one.
 
 use super::state::{
-    ClientRequestState, ForwardKind, OWN_REQUEST_TIMEOUT, ParkedFor, ParkedRequest, PendingCall,
-    PendingRequest, ProxySessionState, RequestKind, ServerState,
+    ClientRequestState, ForwardedRequestKind, OWN_REQUEST_TIMEOUT, ParkedRequest, ParkedRequestReason,
+    PendingCall, PendingRequest, ProxySessionState, RequestKind, UpstreamState,
 };
 use crate::methods::{ClientRequestKind, ProtocolArea, client_request};
 use crate::observer::CallOutcome;
@@ -23,7 +23,7 @@ impl ProxySessionState {
                 _ => resources,
             });
         }
-        self.forward(id, message, ForwardKind::Listen { is_acknowledged: false }, None);
+        self.forward(id, message, ForwardedRequestKind::Listen { is_acknowledged: false }, None);
     }
 
     /// Sends a request on, or parks it until there is a server.
@@ -31,7 +31,7 @@ impl ProxySessionState {
         &mut self,
         id: Id,
         message: Message<'_>,
-        forward_kind: ForwardKind,
+        forward_kind: ForwardedRequestKind,
         deadline: Option<Instant>,
     ) {
         self.send(id, message, forward_kind, None, deadline);
@@ -42,24 +42,24 @@ impl ProxySessionState {
         &mut self,
         id: Id,
         mut message: Message<'_>,
-        forward_kind: ForwardKind,
+        forward_kind: ForwardedRequestKind,
         call: Option<PendingCall>,
         deadline: Option<Instant>,
     ) {
-        let ServerState::Ready(queue) = &self.server else {
-            return self.park(id, message, ParkedFor::Server(forward_kind), deadline);
+        let UpstreamState::Ready(queue) = &self.server else {
+            return self.park(id, message, ParkedRequestReason::Server(forward_kind), deadline);
         };
         let queue = queue.clone();
         let limit = match (&forward_kind, &call) {
-            (ForwardKind::Listen { .. }, _) => None,
+            (ForwardedRequestKind::Listen { .. }, _) => None,
             (_, Some(call)) => Some(call.limit),
             _ => Some(self.limits.request_timeout),
         };
         let request_kind = match forward_kind {
-            ForwardKind::Initialize => RequestKind::Initialize,
-            ForwardKind::Discover => RequestKind::Discover,
-            ForwardKind::Plain => RequestKind::Forwarded,
-            ForwardKind::Listen { is_acknowledged } => {
+            ForwardedRequestKind::Initialize => RequestKind::Initialize,
+            ForwardedRequestKind::Discover => RequestKind::Discover,
+            ForwardedRequestKind::Plain => RequestKind::Forwarded,
+            ForwardedRequestKind::Listen { is_acknowledged } => {
                 RequestKind::Listen { request: Box::new(message.clone().into_owned()), is_acknowledged }
             }
         };
@@ -88,8 +88,11 @@ impl ProxySessionState {
             Err(EnqueueError::Closed) => {
                 self.condemn();
                 self.record_end(call.as_ref(), CallOutcome::NotRun, 0);
-                let waits_for =
-                    if call.is_some() { ParkedFor::Call } else { ParkedFor::Server(forward_kind) };
+                let waits_for = if call.is_some() {
+                    ParkedRequestReason::Call
+                } else {
+                    ParkedRequestReason::Server(forward_kind)
+                };
                 self.park(id, message, waits_for, deadline);
             }
         }
@@ -99,16 +102,16 @@ impl ProxySessionState {
         &mut self,
         id: Id,
         message: Message<'_>,
-        waits_for: ParkedFor,
+        waits_for: ParkedRequestReason,
         deadline: Option<Instant>,
     ) {
         // The catalogue of a server that runs takes as long as the server does; a server that is down has a
         // bounded time to come back.
         let wait = match self.server {
-            ServerState::Down { .. } => self.limits.reconnect_timeout,
+            UpstreamState::Down { .. } => self.limits.reconnect_timeout,
             _ => OWN_REQUEST_TIMEOUT,
         };
-        let is_stream = matches!(waits_for, ParkedFor::Server(ForwardKind::Listen { .. }));
+        let is_stream = matches!(waits_for, ParkedRequestReason::Server(ForwardedRequestKind::Listen { .. }));
         let deadline = (!is_stream).then(|| deadline.unwrap_or_else(|| Instant::now() + wait));
         self.wake_at(deadline);
         self.client_requests.insert(id.clone(), ClientRequestState::ParkedRequest);
@@ -123,9 +126,9 @@ impl ProxySessionState {
         for parked in std::mem::take(&mut self.parked_requests) {
             self.client_requests.remove(&parked.id);
             match parked.waits_for {
-                ParkedFor::List => self.list_tools(parked.id, parked.message, parked.deadline),
-                ParkedFor::Call => self.call_tool(parked.id, parked.message, parked.deadline),
-                ParkedFor::Server(forward_kind) => match parked.message.kind.clone() {
+                ParkedRequestReason::List => self.list_tools(parked.id, parked.message, parked.deadline),
+                ParkedRequestReason::Call => self.call_tool(parked.id, parked.message, parked.deadline),
+                ParkedRequestReason::Server(forward_kind) => match parked.message.kind.clone() {
                     // Another policy may hold by now.
                     MessageKind::Request { method, .. } if !self.is_still_granted(&method) => {
                         self.no_such_method(&parked.id, &method);

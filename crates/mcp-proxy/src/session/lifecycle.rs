@@ -1,8 +1,8 @@
 //! The lifecycle of the server (start, repeated handshake, end) and the deadlines of requests.
 
 use super::state::{
-    ClientRequestState, ForwardKind, Handshake, OWN_REQUEST_TIMEOUT, ParkedFor, ParkedRequest,
-    PendingRequest, ProxySessionState, RequestKind, ServerState, SupervisorWork,
+    ClientRequestState, ForwardedRequestKind, Handshake, OWN_REQUEST_TIMEOUT, ParkedRequest,
+    ParkedRequestReason, PendingRequest, ProxySessionState, RequestKind, SupervisorWork, UpstreamState,
 };
 use crate::limits::LAST_ANSWERS_TIMEOUT;
 use crate::observer::{CallOutcome, ProxyDecision};
@@ -20,11 +20,11 @@ impl ProxySessionState {
             Some(Handshake { params, version: Some(_), .. }) => {
                 let params = params.clone();
                 // Nothing of the client reaches the new server before it has answered this handshake.
-                self.server = ServerState::Initializing(queue);
+                self.server = UpstreamState::Initializing(queue);
                 self.request_from_server("initialize", params, RequestKind::ReplayHandshake);
             }
             _ => {
-                self.server = ServerState::Ready(queue);
+                self.server = UpstreamState::Ready(queue);
                 self.server_ready();
             }
         }
@@ -46,8 +46,8 @@ impl ProxySessionState {
             );
             return self.condemn();
         }
-        let ServerState::Initializing(queue) = &self.server else { return };
-        self.server = ServerState::Ready(queue.clone());
+        let UpstreamState::Initializing(queue) = &self.server else { return };
+        self.server = UpstreamState::Ready(queue.clone());
         if self.handshake.as_ref().is_some_and(|handshake| handshake.is_complete) {
             self.send_to_server(&Message::notification("notifications/initialized", JsonObject::default()));
         }
@@ -90,7 +90,7 @@ impl ProxySessionState {
     pub(super) fn server_down(&mut self, reason: &str) {
         let Some(queue) = self.server_queue() else { return };
         queue.close();
-        self.server = ServerState::Down { reason: reason.to_owned() };
+        self.server = UpstreamState::Down { reason: reason.to_owned() };
         self.condemned = Some(self.generation);
         self.is_stale = true;
         self.refresh = None;
@@ -128,11 +128,12 @@ impl ProxySessionState {
             RequestKind::Initialize => self.handshake = None,
             // Opening a stream changes nothing, so it is opened again.
             RequestKind::Listen { request, is_acknowledged }
-                if matches!(self.server, ServerState::Down { .. }) =>
+                if matches!(self.server, UpstreamState::Down { .. }) =>
             {
                 if let Some(id) = pending.client {
                     self.client_requests.insert(id.clone(), ClientRequestState::ParkedRequest);
-                    let waits_for = ParkedFor::Server(ForwardKind::Listen { is_acknowledged });
+                    let waits_for =
+                        ParkedRequestReason::Server(ForwardedRequestKind::Listen { is_acknowledged });
                     self.parked_requests.push_back(ParkedRequest {
                         id,
                         message: *request,
@@ -188,11 +189,11 @@ impl ProxySessionState {
         }
         for parked in self.take_parked(|parked| parked.deadline.is_some_and(|deadline| deadline <= now)) {
             self.client_requests.remove(&parked.id);
-            if parked.waits_for == ParkedFor::Server(ForwardKind::Initialize) {
+            if parked.waits_for == ParkedRequestReason::Server(ForwardedRequestKind::Initialize) {
                 self.handshake = None;
             }
             let problem = match &self.server {
-                ServerState::Down { reason } => format!("not sent: the server is not running ({reason})"),
+                UpstreamState::Down { reason } => format!("not sent: the server is not running ({reason})"),
                 _ => "not sent: the server is not ready".to_owned(),
             };
             self.record_not_sent(&parked.message, ProxyDecision::Refused, "the server is not running");

@@ -21,7 +21,7 @@ use super::pinned_tools::PinnedTools;
 use json_rpc::json::JsonObject;
 use json_rpc::message::{InvalidMessage, Message};
 use json_rpc::message_outline::MessageOutline;
-use state::{ProxySessionState, ServerState, SupervisorWork};
+use state::{ProxySessionState, SupervisorWork, UpstreamState};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -54,7 +54,7 @@ impl ProxySession {
             client: client.clone(),
             wake: Arc::clone(&wake),
             next_wake: None,
-            server: ServerState::Down { reason: "it has not been started yet".to_owned() },
+            server: UpstreamState::Down { reason: "it has not been started yet".to_owned() },
             generation: 0,
             condemned: None,
             client_gone_at: None,
@@ -182,7 +182,7 @@ impl ProxySession {
     /// Notes that no server could be started.
     pub(super) fn server_cannot_start(&self, reason: &str) {
         let mut state = self.state();
-        state.server = ServerState::Down { reason: reason.to_owned() };
+        state.server = UpstreamState::Down { reason: reason.to_owned() };
     }
 
     /// Fails what has waited too long, and returns the work for the supervising task.

@@ -1,6 +1,6 @@
 //! The proxy's own messages to the server.
 
-use super::state::{OWN_REQUEST_TIMEOUT, PendingRequest, ProxySessionState, RequestKind, ServerState};
+use super::state::{OWN_REQUEST_TIMEOUT, PendingRequest, ProxySessionState, RequestKind, UpstreamState};
 use crate::output_queue::OutputQueue;
 use json_rpc::json::JsonObject;
 use json_rpc::message::{Id, Message};
@@ -15,8 +15,8 @@ impl ProxySessionState {
 
     pub(super) fn server_queue(&self) -> Option<&OutputQueue> {
         match &self.server {
-            ServerState::Ready(queue) | ServerState::Initializing(queue) => Some(queue),
-            ServerState::Down { .. } => None,
+            UpstreamState::Ready(queue) | UpstreamState::Initializing(queue) => Some(queue),
+            UpstreamState::Down { .. } => None,
         }
     }
 

@@ -43,7 +43,7 @@ pub(super) struct ProxySessionState {
     /// The time at which the supervising task looks for expired deadlines, unless it is woken before.
     pub(super) next_wake: Option<Instant>,
 
-    pub(super) server: ServerState,
+    pub(super) server: UpstreamState,
     pub(super) generation: u64,
     pub(super) condemned: Option<u64>,
     /// The time at which the client closed its end.
@@ -80,7 +80,7 @@ impl std::fmt::Debug for ProxySessionState {
 }
 
 #[derive(Debug)]
-pub(super) enum ServerState {
+pub(super) enum UpstreamState {
     Down {
         reason: String,
     },
@@ -149,23 +149,23 @@ pub(super) enum RequestKind {
 pub(super) struct ParkedRequest {
     pub(super) id: Id,
     pub(super) message: Message<'static>,
-    pub(super) waits_for: ParkedFor,
+    pub(super) waits_for: ParkedRequestReason,
     pub(super) deadline: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ParkedFor {
+pub(super) enum ParkedRequestReason {
     /// The list of tools.
     List,
     /// The list, to be judged by.
     Call,
     /// A server that is ready.
-    Server(ForwardKind),
+    Server(ForwardedRequestKind),
 }
 
 /// The kind of a request that a client sends: a subset of [`RequestKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ForwardKind {
+pub(super) enum ForwardedRequestKind {
     Initialize,
     Discover,
     Plain,

@@ -1,6 +1,8 @@
 //! Calls of tools: judged, sent, and recorded.
 
-use super::state::{ForwardKind, ParkedFor, PendingCall, ProxySessionState, ServerState};
+use super::state::{
+    ForwardedRequestKind, ParkedRequestReason, PendingCall, ProxySessionState, UpstreamState,
+};
 use crate::authorizer::{AuthorizedCall, CallRefusal, name_and_arguments};
 use crate::observer;
 use crate::observer::{ArgumentSummary, CallEnd, CallOutcome, ObservedCall, ProxyDecision};
@@ -12,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// The limit of a role that a call would exceed. The message is for the model.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LimitExceeded {
+pub(super) enum RoleLimitExceeded {
     #[error("the arguments have {bytes} bytes; this role may send {max}")]
     ArgumentBytes { bytes: usize, max: u64 },
     #[error("not run: this role may run {max} calls at once, and so many are running")]
@@ -29,10 +31,10 @@ impl ProxySessionState {
                 "the parameters of tools/call do not fit: expected {\"name\": string, \"arguments\": object}";
             return self.refuse(&id, INVALID_PARAMS, problem);
         };
-        let is_ready = matches!(self.server, ServerState::Ready(_));
+        let is_ready = matches!(self.server, UpstreamState::Ready(_));
         let Some(tool_list) = self.tool_list.as_ref().filter(|_| !is_ready || !self.is_stale) else {
             // Also for a name that the policy hides, so that the time says nothing about it.
-            self.park(id, message, ParkedFor::Call, deadline);
+            self.park(id, message, ParkedRequestReason::Call, deadline);
             return self.start_refresh();
         };
         // Judged also if the server has no such tool, so that the time does not tell a hidden tool from none.
@@ -80,8 +82,8 @@ impl ProxySessionState {
     ) {
         let Some((name, arguments)) = message.params().and_then(name_and_arguments) else { return };
         // One that waits is judged again, by the policy and the list of that moment.
-        if !matches!(self.server, ServerState::Ready(_)) {
-            return self.park(id, message, ParkedFor::Call, deadline);
+        if !matches!(self.server, UpstreamState::Ready(_)) {
+            return self.park(id, message, ParkedRequestReason::Call, deadline);
         }
         let limits = self.authorizer.limits();
         if let Err(exceeded) = self.check_limits(limits, arguments) {
@@ -110,7 +112,7 @@ impl ProxySessionState {
         if let Some(bucket) = self.calls_per_minute.as_mut().filter(|_| limits.calls_per_minute.is_some()) {
             bucket.spend(1.0, call.started_at);
         }
-        self.send(id, message, ForwardKind::Plain, Some(call), deadline);
+        self.send(id, message, ForwardedRequestKind::Plain, Some(call), deadline);
     }
 
     /// Refuses a call that would exceed the role's limits.
@@ -121,19 +123,19 @@ impl ProxySessionState {
         &mut self,
         limits: RoleLimits,
         arguments: Option<&JsonObject<'_>>,
-    ) -> Result<(), LimitExceeded> {
+    ) -> Result<(), RoleLimitExceeded> {
         const MINUTE: Duration = Duration::from_secs(60);
         let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         if let Some(max) = limits.max_argument_bytes {
             let bytes = arguments.map_or(0, observer::json_bytes);
             if count(bytes) > max {
-                return Err(LimitExceeded::ArgumentBytes { bytes, max });
+                return Err(RoleLimitExceeded::ArgumentBytes { bytes, max });
             }
         }
         if let Some(max) = limits.concurrent_calls {
             let running = self.pending_requests.values().filter(|pending| pending.call.is_some()).count();
             if count(running) >= max {
-                return Err(LimitExceeded::ConcurrentCalls { max });
+                return Err(RoleLimitExceeded::ConcurrentCalls { max });
             }
         }
         if let Some(max) = limits.calls_per_minute {
@@ -142,7 +144,7 @@ impl ProxySessionState {
             // A policy may be reloaded.
             bucket.set_limit(max, max, MINUTE);
             if bucket.available(now) < 1.0 {
-                return Err(LimitExceeded::CallsPerMinute {
+                return Err(RoleLimitExceeded::CallsPerMinute {
                     max,
                     // Rounded up: a call that is repeated at that time must find a token.
                     retry_after_ms: bucket.time_until(1.0).as_nanos().div_ceil(1_000_000),

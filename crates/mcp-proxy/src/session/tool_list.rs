@@ -1,7 +1,7 @@
 //! The server's list of tools, read page by page and compared with the pinned one.
 
 use super::state::{
-    ListRefresh, ParkedFor, ParkedRequest, ProxySessionState, RequestKind, ServerState, ToolList,
+    ListRefresh, ParkedRequest, ParkedRequestReason, ProxySessionState, RequestKind, ToolList, UpstreamState,
 };
 use crate::observer::ProxyDecision;
 use crate::server_tool;
@@ -16,7 +16,7 @@ const MAX_TOOLS: usize = 10_000;
 
 impl ProxySessionState {
     pub(super) fn start_refresh(&mut self) {
-        if self.refresh.is_none() && matches!(self.server, ServerState::Ready(_)) {
+        if self.refresh.is_none() && matches!(self.server, UpstreamState::Ready(_)) {
             self.refresh = Some(ListRefresh::default());
             self.ask_page(None);
         }
@@ -90,7 +90,8 @@ impl ProxySessionState {
         // The list is used even if it has changed while it was read, and is read again below. A server that changes
         // it all the time must not keep the client waiting.
         self.is_stale = refresh.is_stale;
-        let lists: Vec<ParkedRequest> = self.take_parked(|parked| parked.waits_for == ParkedFor::List);
+        let lists: Vec<ParkedRequest> =
+            self.take_parked(|parked| parked.waits_for == ParkedRequestReason::List);
         for parked in lists {
             self.client_requests.remove(&parked.id);
             self.answer_list(&parked.id, parked.message.is_modern());
@@ -105,8 +106,9 @@ impl ProxySessionState {
     pub(super) fn refresh_failed(&mut self, problem: &str) {
         tracing::warn!("{problem}");
         self.refresh = None;
-        for parked in self.take_parked(|parked| matches!(parked.waits_for, ParkedFor::List | ParkedFor::Call))
-        {
+        for parked in self.take_parked(|parked| {
+            matches!(parked.waits_for, ParkedRequestReason::List | ParkedRequestReason::Call)
+        }) {
             self.client_requests.remove(&parked.id);
             self.record_not_sent(
                 &parked.message,

@@ -2,7 +2,7 @@
 #![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
 use clap::Args;
-use server_setup::config::Flags;
+use server_setup::config::SettingFlags;
 use std::path::PathBuf;
 
 /// The options of every subcommand.
@@ -56,8 +56,8 @@ pub(crate) struct GlobalOptions {
 
 impl GlobalOptions {
     /// Returns the options that override the configuration.
-    pub(crate) fn flags(&self) -> Flags {
-        Flags {
+    pub(crate) fn flags(&self) -> SettingFlags {
+        SettingFlags {
             config: self.config.clone(),
             roots: self.roots.clone(),
             toolsets: self.toolsets.clone(),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::process::Pid;
 
 use super::message::{GuardianMessage, MARKER_PREFIX_VARIABLE, PROCESS_NAME};
-use super::program::Guardian;
+use super::program::GuardianProgram;
 use crate::reaper;
 use crate::tree::{self, ProcessLeader, RunId};
 
@@ -20,7 +20,7 @@ pub(crate) struct GuardianLink(Arc<SharedLink>);
 /// The state that the clones of a link and its runs share.
 #[derive(Debug)]
 struct SharedLink {
-    guardian: Guardian,
+    guardian: GuardianProgram,
     state: Mutex<GuardianState>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct SupervisedTree {
 }
 
 impl GuardianLink {
-    pub(crate) fn new(guardian: Guardian) -> Self {
+    pub(crate) fn new(guardian: GuardianProgram) -> Self {
         Self(Arc::new(SharedLink { guardian, state: Mutex::default() }))
     }
 

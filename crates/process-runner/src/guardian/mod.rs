@@ -7,10 +7,10 @@
 //! while runs are live, it kills them.
 //!
 //! ```no_run
-//! # use process_runner::{Runner, guardian::{self, Guardian}};
+//! # use process_runner::{Runner, guardian::{self, GuardianProgram}};
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     guardian::run_if_requested(); // first of all: it does not return in the guardian
-//!     let runner = Runner::builder().guardian(Guardian::current_exe()?).build();
+//!     let runner = Runner::builder().guardian(GuardianProgram::current_exe()?).build();
 //!     // ...
 //!     # drop(runner);
 //!     Ok(())
@@ -43,7 +43,7 @@ mod watch;
 
 #[cfg(unix)]
 pub(crate) use link::GuardianLink;
-pub use program::Guardian;
+pub use program::GuardianProgram;
 #[cfg(not(unix))]
 pub(crate) use unsupported::GuardianLink;
 #[cfg(not(unix))]

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 
 /// The program that is started as the guardian.
 #[derive(Clone, Debug)]
-pub struct Guardian {
+pub struct GuardianProgram {
     #[cfg_attr(not(unix), allow(dead_code, reason = "no guardian is started"))]
     program: PathBuf,
 }
 
-impl Guardian {
+impl GuardianProgram {
     /// Uses this program itself, whose `main` must call [`run_if_requested`](super::run_if_requested) first of all.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::program::Guardian;
+use super::program::GuardianProgram;
 use crate::tree::{ProcessLeader, RunId};
 
 /// A link to no guardian.
@@ -14,7 +14,7 @@ pub(crate) struct GuardianLink;
 pub(crate) struct SupervisedTree;
 
 impl GuardianLink {
-    pub(crate) fn new(guardian: Guardian) -> Self {
+    pub(crate) fn new(guardian: GuardianProgram) -> Self {
         drop(guardian);
         Self
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// The flags of the command line that configure a server; `None` and empty where one was not given.
 #[derive(Clone, Debug, Default)]
-pub struct Flags {
+pub struct SettingFlags {
     /// `--config`: exactly this file, which must exist.
     pub config: Option<PathBuf>,
     /// `--root`, given any number of times.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// `[http]`
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Http {
+pub struct HttpTable {
     /// The addresses to listen on: `ADDRESS:PORT` or `unix:PATH`. `127.0.0.1:8717` by default.
     pub listen: Setting<Vec<String>>,
     /// Addresses of the proxies in front, each an address or `ADDRESS/BITS`. With any, nobody else may connect over
@@ -90,7 +90,7 @@ pub struct Http {
     pub jwt_scope: Setting<Option<String>>,
 }
 
-impl Default for Http {
+impl Default for HttpTable {
     fn default() -> Self {
         fn default<T>(value: T) -> Setting<T> {
             Setting { value, source: SettingSource::Default }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::Error;
 use super::file::{self, FILE_NAME};
-use super::flags::Flags;
+use super::flags::SettingFlags;
 use super::keys::{self, ConfigEntry, VARIABLE_PREFIX};
 use super::setting::{Setting, SettingSource};
 use super::tables::Config;
@@ -21,7 +21,7 @@ impl Config {
     pub fn load(
         folder: &Path,
         variables: impl IntoIterator<Item = (String, String)>,
-        flags: &Flags,
+        flags: &SettingFlags,
     ) -> Result<Self, Error> {
         let mut variables: Vec<(String, String)> = variables.into_iter().collect();
         // The environment has no order of its own, and warnings should come in the same order each time.
@@ -61,7 +61,7 @@ impl Config {
         &mut self,
         folder: &Path,
         variables: &[(String, String)],
-        flags: &Flags,
+        flags: &SettingFlags,
     ) -> Result<(), Error> {
         self.apply_variables(folder, variables)?;
         self.apply_flags(folder, flags)
@@ -90,7 +90,7 @@ impl Config {
         Ok(())
     }
 
-    fn apply_flags(&mut self, folder: &Path, flags: &Flags) -> Result<(), Error> {
+    fn apply_flags(&mut self, folder: &Path, flags: &SettingFlags) -> Result<(), Error> {
         if !flags.roots.is_empty() {
             let roots = flags.roots.iter().map(|root| folder.join(root)).collect();
             self.roots = Setting { value: roots, source: SettingSource::Flag("--root") };

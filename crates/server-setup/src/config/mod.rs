@@ -63,7 +63,7 @@
 //! environment_values = true      # mask the values of variables whose name says that they are secret
 //! variables = []                 # names of further variables whose values are masked
 //!
-//! [http]                         # what mcp-http is told: see [`Http`]
+//! [http]                         # what mcp-http is told: see [`HttpTable`]
 //! listen = ["127.0.0.1:8717"]
 //! ```
 //!
@@ -103,8 +103,8 @@ mod tests;
 
 pub use error::{ConfigLocation, Error};
 pub use file::FILE_NAME;
-pub use flags::Flags;
-pub use http::Http;
+pub use flags::SettingFlags;
+pub use http::HttpTable;
 pub use keys::ConfigEntry;
 pub(crate) use keys::VARIABLE_PREFIX;
 pub use setting::{Setting, SettingSource};

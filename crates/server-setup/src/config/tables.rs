@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::http::Http;
+use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
     AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets, split_named,
@@ -44,7 +44,7 @@ pub struct Config {
     /// `[redaction]`
     pub redaction: RedactionTable,
     /// `[http]`
-    pub http: Http,
+    pub http: HttpTable,
     /// Probable mistakes, for the log and the doctor: variables with our prefix that name no key.
     pub warnings: Vec<String>,
 }
@@ -252,7 +252,7 @@ impl Default for Config {
                 environment_values: default(true),
                 variables: default(Vec::new()),
             },
-            http: Http::default(),
+            http: HttpTable::default(),
             warnings: Vec::new(),
         }
     }

@@ -27,10 +27,10 @@ impl ConfiguredProject {
     }
 
     fn load(&self, variables: &[(&str, &str)]) -> Result<Config, Error> {
-        self.load_with(variables, &Flags::default())
+        self.load_with(variables, &SettingFlags::default())
     }
 
-    fn load_with(&self, variables: &[(&str, &str)], flags: &Flags) -> Result<Config, Error> {
+    fn load_with(&self, variables: &[(&str, &str)], flags: &SettingFlags) -> Result<Config, Error> {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Config::load(&self.path(), variables, flags)
     }
@@ -43,9 +43,9 @@ impl ConfiguredProject {
     }
 }
 
-/// Flags that name `file`.
-fn naming(file: &Path) -> Flags {
-    Flags { config: Some(file.to_owned()), ..Flags::default() }
+/// SettingFlags that name `file`.
+fn naming(file: &Path) -> SettingFlags {
+    SettingFlags { config: Some(file.to_owned()), ..SettingFlags::default() }
 }
 
 #[cfg(unix)]
@@ -214,7 +214,7 @@ sources = ["api=logs/*.log"]
     );
     let below = project.path().join("a/b");
     fs::create_dir_all(&below).unwrap();
-    let config = Config::load(&below, [], &Flags::default()).unwrap();
+    let config = Config::load(&below, [], &SettingFlags::default()).unwrap();
     let entries: Vec<String> = config
         .entries()
         .iter()
@@ -287,7 +287,7 @@ fn the_example_in_the_documentation_is_the_defaults() {
         "sessions.agents",
     ];
     for (entry, default) in written.entries().iter().zip(Config::default().entries()) {
-        // Those are told where `Http` is.
+        // Those are told where `HttpTable` is.
         if entry.key.starts_with("http.") && entry.key != "http.listen" {
             continue;
         }
@@ -317,7 +317,11 @@ fn a_flag_beats_a_variable_and_a_variable_beats_the_file() {
         ("CORETOOLS_ROOTS", "variable:/absolute"),
         ("CORETOOLS_LIMITS_MAX_CONCURRENT_CALLS", "3"),
     ];
-    let flags = Flags { roots: vec!["flag".into()], toolsets: Some("minimal".into()), ..Flags::default() };
+    let flags = SettingFlags {
+        roots: vec!["flag".into()],
+        toolsets: Some("minimal".into()),
+        ..SettingFlags::default()
+    };
     let config = project.load(&variables).unwrap();
     assert_eq!(*config.toolsets, Toolsets::Chosen(vec!["git".into(), "ci".into()]));
     assert_eq!(config.toolsets.source, SettingSource::Variable("CORETOOLS_TOOLSETS".into()));
@@ -366,7 +370,7 @@ fn a_value_of_the_wrong_type_or_size_says_what_was_expected() {
     insta::assert_snapshot!(error("[commands]\nenvironment = \"empty\"\n"), @r#"$P/coretools.toml:2:15: `commands.environment` must be "inherit" or "minimal", not the text "empty""#);
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = 2000\nmax_timeout_ms = 1000\n"), @"`limits.call_timeout_ms` is 2000 ($P/coretools.toml:2), but `limits.max_timeout_ms` is 1000 ($P/coretools.toml:3): the first must not be larger");
     insta::assert_snapshot!(ConfiguredProject::new("").error(&[("CORETOOLS_REDACTION_ENABLED", "maybe")]), @r#"environment variable CORETOOLS_REDACTION_ENABLED: `redaction.enabled` must be true or false, not "maybe""#);
-    let flags = Flags { results: Some("json".into()), ..Flags::default() };
+    let flags = SettingFlags { results: Some("json".into()), ..SettingFlags::default() };
     insta::assert_snapshot!(ConfiguredProject::new("").load_with(&[], &flags).unwrap_err(), @r#"--results: `results` must be "auto" or "text", not "json""#);
 }
 
@@ -396,10 +400,10 @@ fn a_file_above_the_folder_that_is_served_cannot_open_its_own_folder_or_one_besi
         for folder in ["app/src", "beside"] {
             fs::create_dir_all(project.path().join(folder)).unwrap();
         }
-        let found = Config::load(&app, [], &Flags::default());
+        let found = Config::load(&app, [], &SettingFlags::default());
         assert_eq!(found.is_ok(), fits, "{roots}: {found:?}");
         // What the operator says of the roots leaves nothing of the file's.
-        let flags = Flags { roots: vec![app.clone()], ..Flags::default() };
+        let flags = SettingFlags { roots: vec![app.clone()], ..SettingFlags::default() };
         assert_eq!(*Config::load(&app, [], &flags).unwrap().roots, [app], "{roots}");
     }
 }
@@ -410,17 +414,17 @@ fn the_file_is_looked_for_from_the_first_root_whoever_names_it() {
     let elsewhere = tempfile::tempdir().unwrap();
     let root = project.path().to_string_lossy().into_owned();
     let file = Some(project.path().join(FILE_NAME));
-    let load = |variables: &[(&str, &str)], flags: &Flags| {
+    let load = |variables: &[(&str, &str)], flags: &SettingFlags| {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         Config::load(elsewhere.path(), variables, flags).unwrap().file
     };
-    assert_eq!(load(&[], &Flags::default()), None);
-    assert_eq!(load(&[("CORETOOLS_ROOTS", &root)], &Flags::default()), file);
-    assert_eq!(load(&[("FILESYSTEM_TOOLS_BASE_PATH", &root)], &Flags::default()), file);
-    let flags = Flags { roots: vec![root.clone().into()], ..Flags::default() };
+    assert_eq!(load(&[], &SettingFlags::default()), None);
+    assert_eq!(load(&[("CORETOOLS_ROOTS", &root)], &SettingFlags::default()), file);
+    assert_eq!(load(&[("FILESYSTEM_TOOLS_BASE_PATH", &root)], &SettingFlags::default()), file);
+    let flags = SettingFlags { roots: vec![root.clone().into()], ..SettingFlags::default() };
     assert_eq!(load(&[], &flags), file);
     // A flag beats a variable here as well.
-    let flags = Flags { roots: vec![elsewhere.path().to_owned()], ..Flags::default() };
+    let flags = SettingFlags { roots: vec![elsewhere.path().to_owned()], ..SettingFlags::default() };
     assert_eq!(load(&[("CORETOOLS_ROOTS", &root)], &flags), None);
 }
 
@@ -484,7 +488,7 @@ fn every_role_that_is_named_counts_wherever_it_is_named() {
     let named: Vec<_> = config.roles.iter().map(|role| role.value.as_str()).collect();
     assert_eq!(named, ["dev", "worker"]);
     assert!(matches!(config.roles[0].source, SettingSource::File { line: 1, .. }));
-    let flags = Flags { role: Some("qa".to_owned()), ..Flags::default() };
+    let flags = SettingFlags { role: Some("qa".to_owned()), ..SettingFlags::default() };
     let config = project.load_with(&[("CORETOOLS_ROLE", "")], &flags).unwrap();
     // An empty one is one that nobody declares, not none.
     assert_eq!(config.roles.iter().map(|role| role.value.as_str()).collect::<Vec<_>>(), ["dev", "", "qa"]);
@@ -527,7 +531,7 @@ fn a_choice_of_no_toolset_is_an_error_and_not_all_of_them() {
     insta::assert_snapshot!(ConfiguredProject::new("").error(&[("CORETOOLS_TOOLSETS", "")]), @r#"environment variable CORETOOLS_TOOLSETS: `toolsets` must be "standard" or "full" or "edit" or "introspect" or "minimal" or "all" or a list of toolsets that is not empty, not """#);
     insta::assert_snapshot!(error("toolsets = []\n"), @r#"$P/coretools.toml:1:12: `toolsets` must be "standard" or "full" or "edit" or "introspect" or "minimal" or "all" or a list of toolsets that is not empty, not an empty list"#);
     for text in ["", " ", " , ", ",,"] {
-        let flags = Flags { toolsets: Some(text.to_owned()), ..Flags::default() };
+        let flags = SettingFlags { toolsets: Some(text.to_owned()), ..SettingFlags::default() };
         assert!(
             matches!(ConfiguredProject::new("").load_with(&[], &flags), Err(Error::Value { .. })),
             "{text:?}"

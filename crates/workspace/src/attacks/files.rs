@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use super::{RootsFixture, SECRET, both, read};
-use crate::{Error, PathKind, ReplaceCondition, Workspace};
+use crate::{Error, FileReplaceCondition, PathKind, Workspace};
 
 #[test]
 fn a_file_that_never_ends_or_waits_does_not_hold_the_opening() {
@@ -66,10 +66,13 @@ fn a_write_keeps_the_mode_and_leaves_no_temporary_file() {
         let stamp = target.metadata().unwrap().unwrap().stamp();
         fs::write(&script, "changed by somebody else").unwrap();
         assert!(matches!(
-            target.replace(b"x", ReplaceCondition::Unchanged(stamp)),
+            target.replace(b"x", FileReplaceCondition::Unchanged(stamp)),
             Err(Error::Changed { .. })
         ));
-        assert!(matches!(target.replace(b"x", ReplaceCondition::Missing), Err(Error::AlreadyExists { .. })));
+        assert!(matches!(
+            target.replace(b"x", FileReplaceCondition::Missing),
+            Err(Error::AlreadyExists { .. })
+        ));
         assert_eq!(fs::read_to_string(&script).unwrap(), "changed by somebody else");
         let left = fs::read_dir(world.at("root")).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(left.filter(|name| name.to_string_lossy().contains("tmp")).count(), 0);

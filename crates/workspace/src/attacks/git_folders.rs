@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{RootsFixture, both, read};
-use crate::{Error, ReplaceCondition, TargetFile, Workspace};
+use crate::{Error, FileReplaceCondition, TargetFile, Workspace};
 
 #[allow(clippy::needless_pass_by_value, reason = "each result is made for its call")]
 fn is_refused<T>(result: Result<T, Error>) -> bool {
@@ -59,7 +59,7 @@ fn what_git_keeps_withstands_every_way_to_change_it_and_can_be_read() {
             }
             if let Ok(target) = at(path).target() {
                 assert!(is_refused(target.append(b"x")), "append {path}");
-                assert!(is_refused(target.stage(b"x", ReplaceCondition::Anything, None)), "stage {path}");
+                assert!(is_refused(target.stage(b"x", FileReplaceCondition::Anything, None)), "stage {path}");
             }
         }
         for path in [".git", ".git/config", "sub/.git", "bare.data/HEAD", "link/config"] {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{RootsFixture, both, read};
-use crate::{Error, ReplaceCondition, Workspace};
+use crate::{Error, FileReplaceCondition, Workspace};
 
 #[test]
 fn a_protected_file_withstands_every_way_to_change_it() {
@@ -81,7 +81,7 @@ fn a_protected_name_withstands_every_way_to_make_change_or_remove_it_in_any_fold
         ] {
             assert!(is_refused(at(path).write(b"x")), "write {path}");
             assert!(is_refused(at(path).target().unwrap().append(b"x")), "append {path}");
-            let expect = at(path).target().unwrap().replace(b"x", ReplaceCondition::Missing);
+            let expect = at(path).target().unwrap().replace(b"x", FileReplaceCondition::Missing);
             assert!(is_refused(expect) || fs::metadata(at(path).to_absolute()).is_ok(), "create {path}");
             if !path.starts_with("by_") {
                 assert!(is_refused(at("other.txt").rename_to(&at(path), true)), "move onto {path}");

@@ -12,4 +12,4 @@ mod wait;
 pub use registry::BackgroundCommands;
 pub use report::{BackgroundOutput, BackgroundState, BackgroundStatus, CommandList, StartedCommand};
 pub use request::{ListCommands, ReadCommandOutput, StartCommand, StopCommand, WriteCommandInput};
-pub use start::StartContext;
+pub use start::BackgroundStartContext;

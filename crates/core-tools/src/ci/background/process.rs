@@ -3,7 +3,7 @@
 use super::report::{BackgroundOutput, BackgroundState, BackgroundStatus};
 use crate::ci::error::StdinError;
 use crate::ci::exit::ExitDetails;
-use crate::ci::recorded_output::RecordedOutput;
+use crate::ci::recorded_output::MaskedCommandOutput;
 use crate::ci::report::{CommandOutcome, CommandReport};
 use crate::ci::terminal::typed;
 use crate::ci::timeout::as_millis;
@@ -41,8 +41,8 @@ pub(super) struct BackgroundCommand {
 struct LockedCommandState {
     /// `None` once the command has ended: with it go its pipes.
     running: Option<Arc<Running>>,
-    ended: Option<CommandEnd>,
-    output: RecordedOutput,
+    ended: Option<BackgroundCommandEnd>,
+    output: MaskedCommandOutput,
     /// The position after the last line that was read.
     read_lines: u64,
     /// The count of changes at the last read.
@@ -51,7 +51,7 @@ struct LockedCommandState {
 
 /// The place where a read begins.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum ReadStart {
+pub(super) enum CommandReadStart {
     /// A cursor that an earlier read gave out.
     Cursor(u64),
     /// The end of the last read.
@@ -59,7 +59,7 @@ pub(super) enum ReadStart {
 }
 
 #[derive(Clone, Debug)]
-struct CommandEnd {
+struct BackgroundCommandEnd {
     status: BackgroundStatus,
     exit: ExitDetails,
     duration: Duration,
@@ -72,7 +72,7 @@ impl BackgroundCommand {
         owner: &str,
         command: String,
         running: Arc<Running>,
-        output: RecordedOutput,
+        output: MaskedCommandOutput,
     ) -> Self {
         Self {
             id,
@@ -112,7 +112,7 @@ impl BackgroundCommand {
 
     fn state_of(&self, progress: &LockedCommandState) -> BackgroundState {
         let (status, exit, duration) = match progress.ended.clone() {
-            Some(CommandEnd { status, exit, duration }) => (status, exit, duration),
+            Some(BackgroundCommandEnd { status, exit, duration }) => (status, exit, duration),
             None => (BackgroundStatus::Running, ExitDetails::default(), self.started.elapsed()),
         };
         BackgroundState {
@@ -127,16 +127,16 @@ impl BackgroundCommand {
 
     /// Returns at most `max_bytes` of output from `from` on, and the state at the same moment. What it returns counts as
     /// read.
-    pub(super) fn read(&self, from: ReadStart, max_bytes: usize) -> BackgroundOutput {
+    pub(super) fn read(&self, from: CommandReadStart, max_bytes: usize) -> BackgroundOutput {
         // Output and state under one lock: a command that ends in between would look finished with output missing.
         let mut progress = self.progress();
         let part = match from {
-            ReadStart::Cursor(cursor) => progress.output.lines.read(cursor, max_bytes),
+            CommandReadStart::Cursor(cursor) => progress.output.lines.read(cursor, max_bytes),
             // A prompt that was read already is not new.
-            ReadStart::LastRead if progress.read_changes == progress.output.changes() => {
+            CommandReadStart::LastRead if progress.read_changes == progress.output.changes() => {
                 progress.output.lines.read_lines(progress.read_lines, max_bytes)
             }
-            ReadStart::LastRead => progress.output.lines.read(progress.read_lines, max_bytes),
+            CommandReadStart::LastRead => progress.output.lines.read(progress.read_lines, max_bytes),
         };
         progress.read_lines = progress.read_lines.max(part.next_cursor);
         progress.read_changes = progress.output.changes();
@@ -153,18 +153,20 @@ impl BackgroundCommand {
     /// Returns the last `max_bytes` of output.
     pub(super) fn read_end(&self, max_bytes: usize) -> BackgroundOutput {
         let cursor = self.progress().output.lines.start_of_last(max_bytes);
-        self.read(ReadStart::Cursor(cursor), max_bytes)
+        self.read(CommandReadStart::Cursor(cursor), max_bytes)
     }
 
     /// Returns true if a read from `from` on has anything to return that an earlier one had not.
-    pub(super) fn has_news(&self, from: ReadStart) -> bool {
+    pub(super) fn has_news(&self, from: CommandReadStart) -> bool {
         let progress = self.progress();
         let lines = &progress.output.lines;
         let changed = progress.output.changes() != progress.read_changes;
         match from {
             _ if self.is_terminal && changed => true,
-            ReadStart::Cursor(cursor) => lines.end() > cursor || lines.has_open_line(),
-            ReadStart::LastRead => lines.end() > progress.read_lines || changed && lines.has_open_line(),
+            CommandReadStart::Cursor(cursor) => lines.end() > cursor || lines.has_open_line(),
+            CommandReadStart::LastRead => {
+                lines.end() > progress.read_lines || changed && lines.has_open_line()
+            }
         }
     }
 
@@ -174,7 +176,7 @@ impl BackgroundCommand {
         owner: &str,
         command: String,
         report: &CommandReport,
-        output: RecordedOutput,
+        output: MaskedCommandOutput,
     ) -> Self {
         let status = match report.outcome {
             CommandOutcome::Exited => BackgroundStatus::Exited,
@@ -197,7 +199,7 @@ impl BackgroundCommand {
             changed: Notify::new(),
             progress: Mutex::new(LockedCommandState {
                 running: None,
-                ended: Some(CommandEnd { status, exit, duration }),
+                ended: Some(BackgroundCommandEnd { status, exit, duration }),
                 output,
                 read_lines: 0,
                 read_changes: 0,
@@ -295,12 +297,12 @@ pub(super) async fn record(
     let mut progress = process.progress();
     progress.output.finish();
     progress.ended = Some(match output.as_deref() {
-        Some(output) => CommandEnd {
+        Some(output) => BackgroundCommandEnd {
             status: BackgroundStatus::from(&output.termination),
             exit: ExitDetails::from(output),
             duration: output.to_exit.unwrap_or(output.elapsed),
         },
-        None => CommandEnd {
+        None => BackgroundCommandEnd {
             status: BackgroundStatus::Unknown,
             exit: ExitDetails::default(),
             duration: process.started.elapsed(),

@@ -22,13 +22,13 @@ type RunningByOwner = HashMap<String, usize>;
 
 /// A permit to run one background command; dropping it frees the slot.
 #[derive(Debug)]
-pub(super) struct QuotaPermit {
-    _of_owner: OwnerPermit,
+pub(super) struct BackgroundPermit {
+    _of_owner: OwnerCommandPermit,
     _of_all: OwnedSemaphorePermit,
 }
 
 #[derive(Debug)]
-struct OwnerPermit {
+struct OwnerCommandPermit {
     owner: String,
     by_owner: Arc<Mutex<RunningByOwner>>,
 }
@@ -43,26 +43,26 @@ impl BackgroundQuota {
     /// # Errors
     ///
     /// The limit of the owner, or that of all owners, is reached.
-    pub(super) fn try_acquire(&self, owner: &str) -> Result<QuotaPermit, CommandError> {
+    pub(super) fn try_acquire(&self, owner: &str) -> Result<BackgroundPermit, CommandError> {
         let of_owner = self.try_acquire_for_owner(owner)?;
         let of_all = Arc::clone(&self.all)
             .try_acquire_owned()
             .map_err(|_| CommandError::TooManyRunning { max: MAX_RUNNING })?;
-        Ok(QuotaPermit { _of_owner: of_owner, _of_all: of_all })
+        Ok(BackgroundPermit { _of_owner: of_owner, _of_all: of_all })
     }
 
-    fn try_acquire_for_owner(&self, owner: &str) -> Result<OwnerPermit, CommandError> {
+    fn try_acquire_for_owner(&self, owner: &str) -> Result<OwnerCommandPermit, CommandError> {
         let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
         let running = by_owner.entry(owner.to_owned()).or_default();
         if *running >= MAX_RUNNING_PER_OWNER {
             return Err(CommandError::TooManyRunning { max: MAX_RUNNING_PER_OWNER });
         }
         *running += 1;
-        Ok(OwnerPermit { owner: owner.to_owned(), by_owner: Arc::clone(&self.by_owner) })
+        Ok(OwnerCommandPermit { owner: owner.to_owned(), by_owner: Arc::clone(&self.by_owner) })
     }
 }
 
-impl Drop for OwnerPermit {
+impl Drop for OwnerCommandPermit {
     fn drop(&mut self) {
         let mut by_owner = self.by_owner.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = by_owner.get_mut(&self.owner) {

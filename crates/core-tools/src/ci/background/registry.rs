@@ -1,15 +1,15 @@
 //! The background commands of one server, by owner.
 
-use super::process::{BackgroundCommand, ReadStart};
+use super::process::{BackgroundCommand, CommandReadStart};
 use super::quota::BackgroundQuota;
 use super::report::{BackgroundOutput, BackgroundState, CommandList};
 use super::request::{ReadCommandOutput, StopCommand, WriteCommandInput};
-use super::wait::WaitLimit;
+use super::wait::ReadinessWaitLimit;
 use crate::ci::command::Commands;
 use crate::ci::command_words::CommandText;
 use crate::ci::error::CommandError;
-use crate::ci::recorded_output::RecordedOutput;
-use crate::ci::report::{CommandReport, FullOutput};
+use crate::ci::recorded_output::MaskedCommandOutput;
+use crate::ci::report::{CapturedCommandOutput, CommandReport};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -35,11 +35,11 @@ pub(super) const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 pub struct BackgroundCommands {
     pub(super) commands: Commands,
     pub(super) quota: BackgroundQuota,
-    table: Mutex<CommandTable>,
+    table: Mutex<BackgroundCommandTable>,
 }
 
 #[derive(Debug, Default)]
-struct CommandTable {
+struct BackgroundCommandTable {
     last_id: u32,
     /// By id, which is the order of their start.
     processes: BTreeMap<u32, Arc<BackgroundCommand>>,
@@ -51,7 +51,7 @@ impl BackgroundCommands {
         Self { commands, quota: BackgroundQuota::new(), table: Mutex::default() }
     }
 
-    fn table(&self) -> MutexGuard<'_, CommandTable> {
+    fn table(&self) -> MutexGuard<'_, BackgroundCommandTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,9 +83,9 @@ impl BackgroundCommands {
     /// Keeps the output of a command that ran in the foreground, if some of it was left out of `report`, and says there how
     /// it is read.
     pub fn keep_output(&self, owner: &str, command: &CommandText, report: &mut CommandReport) {
-        let Some(FullOutput { text, cut_at }) = report.take_full_output() else { return };
+        let Some(CapturedCommandOutput { text, cut_at }) = report.take_full_output() else { return };
         let line = self.commands.display_line(command);
-        let output = RecordedOutput::of_masked(&self.commands.redactor, &text);
+        let output = MaskedCommandOutput::of_masked(&self.commands.redactor, &text);
         let kept = self.add(|id| BackgroundCommand::ended(id, owner, line, report, output));
         self.table().forget_oldest_kept(owner);
         report.notes.push(format!(
@@ -108,8 +108,8 @@ impl BackgroundCommands {
     ) -> Result<BackgroundOutput, CommandError> {
         let process = self.find(input.id, owner)?;
         let wait = input.wait_ms.map_or(DEFAULT_READ_WAIT, Duration::from_millis);
-        let limit = WaitLimit::new(wait, cancel);
-        let from = input.cursor.map_or(ReadStart::LastRead, ReadStart::Cursor);
+        let limit = ReadinessWaitLimit::new(wait, cancel);
+        let from = input.cursor.map_or(CommandReadStart::LastRead, CommandReadStart::Cursor);
         match input.wait_for_exit {
             Some(true) => process.wait_for_end(limit).await,
             _ => process.wait_for_output(from, limit).await,
@@ -139,11 +139,11 @@ impl BackgroundCommands {
         let mut answer =
             format!("wrote {written} bytes{}", if close { " and closed standard input" } else { "" });
         if let Some(wait) = input.wait_ms.filter(|wait| *wait > 0) {
-            let limit = WaitLimit::new(Duration::from_millis(wait), cancel);
+            let limit = ReadinessWaitLimit::new(Duration::from_millis(wait), cancel);
             // What was printed before is no reply.
             process.wait_until(limit, |process| process.changes() != seen).await;
             process.settle(limit).await;
-            let output = process.read(ReadStart::LastRead, DEFAULT_READ_BYTES);
+            let output = process.read(CommandReadStart::LastRead, DEFAULT_READ_BYTES);
             answer = format!("{answer}; {}", output.to_text());
         }
         Ok(answer)
@@ -186,7 +186,7 @@ impl BackgroundCommands {
     }
 }
 
-impl CommandTable {
+impl BackgroundCommandTable {
     fn of_owner(&self, owner: &str) -> impl Iterator<Item = &Arc<BackgroundCommand>> {
         self.processes.values().filter(move |process| process.owner == owner)
     }

@@ -1,15 +1,15 @@
 //! The start of a background command, and the wait until it is ready.
 
 use super::port;
-use super::process::{BackgroundCommand, ReadStart, record};
+use super::process::{BackgroundCommand, CommandReadStart, record};
 use super::registry::{BackgroundCommands, DEFAULT_GRACE};
 use super::report::StartedCommand;
 use super::request::StartCommand;
-use super::wait::WaitLimit;
+use super::wait::ReadinessWaitLimit;
 use crate::ci::command::CommandRequest;
 use crate::ci::confinement::CommandScope;
 use crate::ci::error::CommandError;
-use crate::ci::recorded_output::RecordedOutput;
+use crate::ci::recorded_output::MaskedCommandOutput;
 use crate::ci::terminal::terminal_size;
 use process_runner::{EventGranularity, EventOptions, LagPolicy, Limits, Stdin};
 use std::any::Any;
@@ -28,7 +28,7 @@ const MAX_OUTPUT_BYTES: usize = 8_000;
 /// The caller of a start, and what its commands may reach.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct StartContext<'a> {
+pub struct BackgroundStartContext<'a> {
     /// The owner of the command, which alone can reach it.
     pub owner: &'a str,
     /// The part of the workspace that the command may reach.
@@ -39,7 +39,7 @@ pub struct StartContext<'a> {
     pub cancel: CancellationToken,
 }
 
-impl<'a> StartContext<'a> {
+impl<'a> BackgroundStartContext<'a> {
     /// Creates the context of `owner`, whose commands may reach everything.
     pub fn new(owner: &'a str) -> Self {
         Self { owner, ..Self::default() }
@@ -57,7 +57,7 @@ impl BackgroundCommands {
     pub async fn start(
         &self,
         input: &StartCommand,
-        context: StartContext<'_>,
+        context: BackgroundStartContext<'_>,
     ) -> Result<StartedCommand, CommandError> {
         // Before the start: later nobody could tell the port of another program from that of this one.
         if let Some(port) = input.wait_for_port
@@ -78,9 +78,9 @@ impl BackgroundCommands {
     async fn launch(
         &self,
         input: &StartCommand,
-        context: StartContext<'_>,
+        context: BackgroundStartContext<'_>,
     ) -> Result<Arc<BackgroundCommand>, CommandError> {
-        let StartContext { owner, scope, permit, cancel: _ } = context;
+        let BackgroundStartContext { owner, scope, permit, cancel: _ } = context;
         // Before the start, so that a command over the limit never runs.
         let quota_permit = self.quota.try_acquire(owner)?;
         let terminal = terminal_size(input.pty, input.columns, input.rows)?;
@@ -101,7 +101,7 @@ impl BackgroundCommands {
         let events = running.events();
         let running = Arc::new(running);
         let line = self.commands.display_line(&input.command);
-        let output = RecordedOutput::new(&self.commands.redactor, terminal);
+        let output = MaskedCommandOutput::new(&self.commands.redactor, terminal);
         let process = self.add(|id| BackgroundCommand::new(id, owner, line, Arc::clone(&running), output));
         let permits = (quota_permit, permit);
         tokio::spawn(record(Arc::downgrade(&process), Arc::downgrade(&running), events, permits));
@@ -110,7 +110,7 @@ impl BackgroundCommands {
 }
 
 /// The end of a wait for a command to be ready.
-struct ReadyWait {
+struct ReadinessWait {
     /// `None` if nothing but output was waited for.
     ready: Option<bool>,
     /// The findings, in words.
@@ -119,17 +119,21 @@ struct ReadyWait {
 
 impl BackgroundCommand {
     /// Waits as the request says. `None` if it does not ask for a wait.
-    async fn wait_until_ready(&self, input: &StartCommand, cancel: &CancellationToken) -> Option<ReadyWait> {
+    async fn wait_until_ready(
+        &self,
+        input: &StartCommand,
+        cancel: &CancellationToken,
+    ) -> Option<ReadinessWait> {
         let waits_for_nothing = input.wait_for_port.is_none() && input.wait_for_output.is_none();
         let wait = match input.wait_ms.map(Duration::from_millis) {
             None if waits_for_nothing => return None,
             Some(wait) if waits_for_nothing && wait.is_zero() => return None,
             wait => wait.unwrap_or(DEFAULT_READY_WAIT),
         };
-        let limit = WaitLimit::new(wait, cancel);
+        let limit = ReadinessWaitLimit::new(wait, cancel);
         if waits_for_nothing {
-            self.wait_for_output(ReadStart::LastRead, limit).await;
-            return Some(ReadyWait { ready: None, finding: String::new() });
+            self.wait_for_output(CommandReadStart::LastRead, limit).await;
+            return Some(ReadinessWait { ready: None, finding: String::new() });
         }
         let mut finding = String::new();
         let mut ready = true;
@@ -148,12 +152,12 @@ impl BackgroundCommand {
         }
         // What a program prints as it becomes ready, or why it ended, may follow at once.
         self.settle(limit.or_at_least_a_moment()).await;
-        Some(ReadyWait { ready: Some(ready), finding })
+        Some(ReadinessWait { ready: Some(ready), finding })
     }
 
     /// Returns the answer of a start.
-    fn started(&self, wait: Option<ReadyWait>) -> StartedCommand {
-        let read = wait.as_ref().map(|_| self.read(ReadStart::LastRead, MAX_OUTPUT_BYTES));
+    fn started(&self, wait: Option<ReadinessWait>) -> StartedCommand {
+        let read = wait.as_ref().map(|_| self.read(CommandReadStart::LastRead, MAX_OUTPUT_BYTES));
         let state = read.as_ref().map_or_else(|| self.state(), |read| read.state.clone());
         let mut text = format!("{}; pid {}", state.summary(), self.pid);
         if let Some(wait) = &wait {

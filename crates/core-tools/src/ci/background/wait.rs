@@ -1,7 +1,7 @@
 //! Waits for what a background command does: output, a port, its end.
 
 use super::port;
-use super::process::{BackgroundCommand, ReadStart};
+use super::process::{BackgroundCommand, CommandReadStart};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -15,12 +15,12 @@ const MAX_SETTLE: Duration = Duration::from_secs(1);
 
 /// The bounds of a wait: a time, and a cancelled call.
 #[derive(Clone, Copy)]
-pub(super) struct WaitLimit<'a> {
+pub(super) struct ReadinessWaitLimit<'a> {
     deadline: Instant,
     cancel: &'a CancellationToken,
 }
 
-impl<'a> WaitLimit<'a> {
+impl<'a> ReadinessWaitLimit<'a> {
     /// Waits for at most `time`.
     pub(super) fn new(time: Duration, cancel: &'a CancellationToken) -> Self {
         Self { deadline: Instant::now() + time, cancel }
@@ -50,7 +50,11 @@ impl<'a> WaitLimit<'a> {
 
 impl BackgroundCommand {
     /// Waits until `is_met`, the command has ended, or the limit has passed. Returns true if `is_met`.
-    pub(super) async fn wait_until(&self, limit: WaitLimit<'_>, is_met: impl Fn(&Self) -> bool) -> bool {
+    pub(super) async fn wait_until(
+        &self,
+        limit: ReadinessWaitLimit<'_>,
+        is_met: impl Fn(&Self) -> bool,
+    ) -> bool {
         loop {
             let changed = self.changed.notified();
             let mut changed = std::pin::pin!(changed);
@@ -70,7 +74,7 @@ impl BackgroundCommand {
     }
 
     /// Waits for output that has not been read, and for the rest of what is printed with it.
-    pub(super) async fn wait_for_output(&self, from: ReadStart, limit: WaitLimit<'_>) {
+    pub(super) async fn wait_for_output(&self, from: CommandReadStart, limit: ReadinessWaitLimit<'_>) {
         if self.has_ended() || limit.has_passed() {
             return;
         }
@@ -80,12 +84,12 @@ impl BackgroundCommand {
     }
 
     /// Waits for the end.
-    pub(super) async fn wait_for_end(&self, limit: WaitLimit<'_>) {
+    pub(super) async fn wait_for_end(&self, limit: ReadinessWaitLimit<'_>) {
         self.wait_until(limit, Self::has_ended).await;
     }
 
     /// Waits until nothing has been printed for a moment.
-    pub(super) async fn settle(&self, limit: WaitLimit<'_>) {
+    pub(super) async fn settle(&self, limit: ReadinessWaitLimit<'_>) {
         loop {
             let seen = self.changes();
             let quiet = limit.within(QUIET);
@@ -97,7 +101,7 @@ impl BackgroundCommand {
     }
 
     /// Waits until a port is listened on. Returns true if it is.
-    pub(super) async fn wait_for_port(&self, port: u16, limit: WaitLimit<'_>) -> bool {
+    pub(super) async fn wait_for_port(&self, port: u16, limit: ReadinessWaitLimit<'_>) -> bool {
         loop {
             // Before the port: a command that has ended listens on none, whoever else does.
             if self.has_ended() {
@@ -114,7 +118,7 @@ impl BackgroundCommand {
     }
 
     /// Waits until `text` is printed. Returns true if it was.
-    pub(super) async fn wait_for_text(&self, text: &str, limit: WaitLimit<'_>) -> bool {
+    pub(super) async fn wait_for_text(&self, text: &str, limit: ReadinessWaitLimit<'_>) -> bool {
         self.wait_until(limit, |command| command.has_printed(text)).await
     }
 }

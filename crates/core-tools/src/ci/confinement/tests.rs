@@ -4,8 +4,8 @@
 
 use super::{CommandScope, ConfinementPolicy, PrivateTempDir, ToolchainPaths};
 use crate::ci::{
-    BackgroundCommands, BackgroundStatus, CommandReport, CommandText, Commands, ReadCommandOutput,
-    RunCommand, ServerFacts, StartCommand, StartContext, diagnose,
+    BackgroundCommands, BackgroundStartContext, BackgroundStatus, CommandReport, CommandText, Commands,
+    ReadCommandOutput, RunCommand, ServerFacts, StartCommand, diagnose,
 };
 use crate::redact::Redactor;
 use crate::workspace::Workspace;
@@ -94,7 +94,7 @@ async fn a_background_command_is_confined_too() {
     let command = CommandText::Vector(vec!["sh".into(), "-c".into(), script]);
     let input = StartCommand { command, ..StartCommand::new("") };
     let output_within = async |scope: &CommandScope| {
-        let mut context = StartContext::new("");
+        let mut context = BackgroundStartContext::new("");
         context.scope = scope.clone();
         let id = background.start(&input, context).await.unwrap().id;
         let read = ReadCommandOutput {

@@ -12,7 +12,7 @@ use crate::filesystem::error::Error;
 use crate::filesystem::limits::MAX_TEXT_BYTES;
 use crate::filesystem::mask;
 use crate::filesystem::signature::{HEAD_BYTES, binary_kind};
-use crate::workspace::{ReplaceCondition, Workspace};
+use crate::workspace::{FileReplaceCondition, Workspace};
 
 /// The largest file edited, in bytes: the file, its copy and the difference are held in memory at once.
 pub(in crate::filesystem) const MAX_BYTES: u64 = 64 << 20;
@@ -64,7 +64,7 @@ pub fn edit_file(workspace: &Workspace, input: &EditFile) -> Result<EditResult, 
         notes.push("the edits cancel each other out: nothing to write".to_owned());
     } else if !input.dry_run {
         // The lock keeps out only this process; the stamp detects a write by any other.
-        target.replace(&edited, ReplaceCondition::Unchanged(metadata.stamp()))?;
+        target.replace(&edited, FileReplaceCondition::Unchanged(metadata.stamp()))?;
     }
     drop(lock);
     let mut diff = unified_diff(&original, &edited, &display_path);

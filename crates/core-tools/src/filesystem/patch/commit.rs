@@ -5,17 +5,17 @@
 //! temporary name until all is done. If a step fails, those before it are undone. A process that is killed between two
 //! steps leaves some files new and others old, each of them whole.
 
-use super::plan::{ExistingFile, FileState, PlannedFile};
+use super::plan::{ExistingPatchFile, PatchedFileState, PlannedPatchFile};
 use crate::filesystem::error::Error;
 use crate::workspace::{
-    self, ConfinedPath, Metadata, ReplaceCondition, SetAsideFile, StagedFile, TargetFile,
+    self, ConfinedPath, FileReplaceCondition, Metadata, SetAsideFile, StagedFile, TargetFile,
 };
 
 /// A file that gets a new content.
-struct FileToWrite<'a> {
+struct PatchFileToWrite<'a> {
     target: TargetRef<'a>,
     content: &'a [u8],
-    existing: Option<&'a ExistingFile>,
+    existing: Option<&'a ExistingPatchFile>,
     model: Option<&'a Metadata>,
 }
 
@@ -38,7 +38,7 @@ impl TargetRef<'_> {
 ///
 /// # Errors
 /// Nothing was changed, or the error says what could not be undone.
-pub(super) fn commit(files: &[PlannedFile]) -> Result<Vec<String>, Error> {
+pub(super) fn commit(files: &[PlannedPatchFile]) -> Result<Vec<String>, Error> {
     let mut created_folders = Vec::new();
     let committed = create_targets(files, &mut created_folders).and_then(|writes| commit_all(&writes, files));
     if committed.is_err() {
@@ -52,12 +52,12 @@ pub(super) fn commit(files: &[PlannedFile]) -> Result<Vec<String>, Error> {
 
 /// Creates missing folders, and returns the files that get a new content.
 fn create_targets<'a>(
-    files: &'a [PlannedFile],
+    files: &'a [PlannedPatchFile],
     created_folders: &mut Vec<ConfinedPath>,
-) -> Result<Vec<FileToWrite<'a>>, Error> {
+) -> Result<Vec<PatchFileToWrite<'a>>, Error> {
     let mut writes = Vec::new();
     for file in files {
-        let FileState::Written { content, model } = &file.state else { continue };
+        let PatchedFileState::Written { content, model } = &file.state else { continue };
         let target = match &file.existing {
             Some(existing) => TargetRef::Existing(&existing.target),
             None => {
@@ -68,13 +68,13 @@ fn create_targets<'a>(
         let existing = file.existing.as_ref();
         // A file that is replaced keeps its own permissions.
         let model = existing.map(|existing| &existing.metadata).or(model.as_ref());
-        writes.push(FileToWrite { target, content, existing, model });
+        writes.push(PatchFileToWrite { target, content, existing, model });
     }
     Ok(writes)
 }
 
-fn commit_all(writes: &[FileToWrite<'_>], files: &[PlannedFile]) -> Result<Vec<String>, Error> {
-    let staged = writes.iter().map(FileToWrite::stage).collect::<Result<Vec<StagedFile<'_>>, _>>()?;
+fn commit_all(writes: &[PatchFileToWrite<'_>], files: &[PlannedPatchFile]) -> Result<Vec<String>, Error> {
+    let staged = writes.iter().map(PatchFileToWrite::stage).collect::<Result<Vec<StagedFile<'_>>, _>>()?;
     for (done, file) in staged.into_iter().enumerate() {
         if let Err(error) = file.commit() {
             return Err(undo(&writes[..done], error.into()));
@@ -99,12 +99,12 @@ fn commit_all(writes: &[FileToWrite<'_>], files: &[PlannedFile]) -> Result<Vec<S
     Ok(left.map(|error| format!("{error}: it is left under a temporary name")).collect())
 }
 
-impl FileToWrite<'_> {
+impl PatchFileToWrite<'_> {
     fn stage(&self) -> Result<StagedFile<'_>, workspace::Error> {
         let expect = match self.existing {
             // Other processes do not know our locks.
-            Some(existing) => ReplaceCondition::Unchanged(existing.metadata.stamp()),
-            None => ReplaceCondition::Missing,
+            Some(existing) => FileReplaceCondition::Unchanged(existing.metadata.stamp()),
+            None => FileReplaceCondition::Missing,
         };
         self.target.get().stage(self.content, expect, self.model)
     }
@@ -113,21 +113,21 @@ impl FileToWrite<'_> {
     fn undo(&self) -> Result<(), workspace::Error> {
         let target = self.target.get();
         match self.existing.and_then(|existing| existing.content.as_ref()) {
-            Some(content) => target.replace(content, ReplaceCondition::Anything),
+            Some(content) => target.replace(content, FileReplaceCondition::Anything),
             None => target.set_aside()?.remove(),
         }
     }
 }
 
 /// Returns the file that a part of the patch removes, if it does.
-fn removed(file: &PlannedFile) -> Option<&ExistingFile> {
+fn removed(file: &PlannedPatchFile) -> Option<&ExistingPatchFile> {
     match file.state {
-        FileState::Removed => file.existing.as_ref(),
+        PatchedFileState::Removed => file.existing.as_ref(),
         _ => None,
     }
 }
 
-fn set_aside_unchanged(existing: &ExistingFile) -> Result<SetAsideFile<'_>, workspace::Error> {
+fn set_aside_unchanged(existing: &ExistingPatchFile) -> Result<SetAsideFile<'_>, workspace::Error> {
     match existing.target.metadata()? {
         Some(found) if found.stamp() == existing.metadata.stamp() => existing.target.set_aside(),
         _ => Err(workspace::Error::Changed { path: existing.target.display_path().to_owned() }),
@@ -135,7 +135,7 @@ fn set_aside_unchanged(existing: &ExistingFile) -> Result<SetAsideFile<'_>, work
 }
 
 /// Undoes `writes`, the last first. Returns `error`, with what could not be undone.
-fn undo(writes: &[FileToWrite<'_>], error: Error) -> Error {
+fn undo(writes: &[PatchFileToWrite<'_>], error: Error) -> Error {
     writes.iter().rev().fold(error, |error, file| match file.undo() {
         Ok(()) => error,
         Err(failed) => Error::NotUndone { failed: failed.to_string(), cause: Box::new(error) },

@@ -1,7 +1,7 @@
 //! Fits hunks into a file, and makes the new text.
 
 use super::file_patch::{Hunk, HunkLine};
-use super::lines::{FileLine, FileLines, Leniency};
+use super::lines::{Leniency, PatchedFileLine, PatchedFileLines};
 use super::misfit::{HunkProblem, not_found};
 
 /// The most lines that a note or an error names.
@@ -28,7 +28,7 @@ pub(super) struct PatchedText {
 /// # Errors
 /// Each hunk, by its number from 1, that does not fit.
 pub(super) fn apply_hunks(content: &[u8], hunks: &[Hunk]) -> Result<PatchedText, Vec<(usize, HunkProblem)>> {
-    let file = FileLines::new(content);
+    let file = PatchedFileLines::new(content);
     let places = place_all(&file, hunks)?;
     let mut ordered: Vec<(usize, &HunkPlace)> = places.iter().enumerate().collect();
     // Stable: of two insertions at one line the first stays first.
@@ -54,7 +54,10 @@ pub(super) fn apply_hunks(content: &[u8], hunks: &[Hunk]) -> Result<PatchedText,
 }
 
 /// Finds the place of each hunk.
-fn place_all(file: &FileLines<'_>, hunks: &[Hunk]) -> Result<Vec<HunkPlace>, Vec<(usize, HunkProblem)>> {
+fn place_all(
+    file: &PatchedFileLines<'_>,
+    hunks: &[Hunk],
+) -> Result<Vec<HunkPlace>, Vec<(usize, HunkProblem)>> {
     let (mut places, mut problems) = (Vec::new(), Vec::new());
     // The line after the last hunk, and the lines by which headers have been wrong so far.
     let (mut cursor, mut shift) = (0, 0);
@@ -78,7 +81,12 @@ fn signed(number: usize) -> i64 {
 }
 
 /// Finds the place of `hunk`, at or after line `cursor` if it can.
-fn place(file: &FileLines<'_>, hunk: &Hunk, cursor: usize, shift: i64) -> Result<HunkPlace, HunkProblem> {
+fn place(
+    file: &PatchedFileLines<'_>,
+    hunk: &Hunk,
+    cursor: usize,
+    shift: i64,
+) -> Result<HunkPlace, HunkProblem> {
     let anchored = line_after_anchors(file, &hunk.anchors, cursor);
     let old = hunk.old_lines();
     if old.is_empty() {
@@ -133,7 +141,7 @@ fn choose_by_number(
 
 /// Chooses the first place after the hunk before, as Codex does.
 fn choose_by_order(
-    file: &FileLines<'_>,
+    file: &PatchedFileLines<'_>,
     hunk: &Hunk,
     found: &[usize],
     from: usize,
@@ -178,7 +186,7 @@ fn line_numbers(found: &[usize]) -> Vec<usize> {
 
 /// Returns the line after the last of `anchors`, each of which is looked for after the one before it.
 fn line_after_anchors(
-    file: &FileLines<'_>,
+    file: &PatchedFileLines<'_>,
     anchors: &[String],
     cursor: usize,
 ) -> Result<Option<usize>, HunkProblem> {
@@ -193,7 +201,7 @@ fn line_after_anchors(
 }
 
 /// Finds the line that is, begins with or contains `anchor`: after line `from`, else anywhere.
-fn find_anchor(file: &FileLines<'_>, anchor: &str, from: usize) -> Option<usize> {
+fn find_anchor(file: &PatchedFileLines<'_>, anchor: &str, from: usize) -> Option<usize> {
     let rotated = |is_match: &dyn Fn(&[u8]) -> bool, keys: &[std::borrow::Cow<'_, [u8]>]| {
         let matching =
             |range: std::ops::Range<usize>| range.into_iter().find(|index| is_match(&keys[*index]));
@@ -224,7 +232,7 @@ struct LineWriter<'a> {
 }
 
 impl<'a> LineWriter<'a> {
-    fn new(file: &FileLines<'a>) -> Self {
+    fn new(file: &PatchedFileLines<'a>) -> Self {
         Self { content: file.byte_order_mark.to_vec(), line_end: file.line_end, needs_end: false }
     }
 
@@ -237,14 +245,14 @@ impl<'a> LineWriter<'a> {
         self.needs_end = end.is_empty();
     }
 
-    fn keep(&mut self, lines: &[FileLine<'_>]) {
+    fn keep(&mut self, lines: &[PatchedFileLine<'_>]) {
         for line in lines {
             self.line(line.text, line.end);
         }
     }
 
     /// Writes the lines of `hunk` in the place of `old`. What stays is written as the file has it.
-    fn hunk(&mut self, hunk: &Hunk, old: &[FileLine<'_>]) {
+    fn hunk(&mut self, hunk: &Hunk, old: &[PatchedFileLine<'_>]) {
         let last_added = hunk.lines.iter().rposition(|line| matches!(line, HunkLine::Add(_)));
         let mut old = old.iter();
         for (index, line) in hunk.lines.iter().enumerate() {

@@ -10,15 +10,15 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A line of a file: its text, and its line end, which the last line may lack.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FileLine<'a> {
+pub(super) struct PatchedFileLine<'a> {
     pub(super) text: &'a [u8],
     pub(super) end: &'a [u8],
 }
 
 /// The lines of a file.
-pub(super) struct FileLines<'a> {
+pub(super) struct PatchedFileLines<'a> {
     pub(super) byte_order_mark: &'a [u8],
-    pub(super) lines: Vec<FileLine<'a>>,
+    pub(super) lines: Vec<PatchedFileLine<'a>>,
     /// The line end that new lines get.
     pub(super) line_end: &'static [u8],
     /// The keys by which lines are compared, for each leniency; computed when they are needed.
@@ -67,7 +67,7 @@ fn plain_character(character: char) -> char {
     }
 }
 
-impl<'a> FileLines<'a> {
+impl<'a> PatchedFileLines<'a> {
     pub(super) fn new(content: &'a [u8]) -> Self {
         let start = if content.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         let (byte_order_mark, text) = content.split_at(start);
@@ -78,7 +78,7 @@ impl<'a> FileLines<'a> {
                 _ => line.len(),
             };
             let (text, end) = line.split_at(length);
-            FileLine { text, end }
+            PatchedFileLine { text, end }
         });
         let lines = lines.collect();
         Self { byte_order_mark, lines, line_end: line_end_of(content), keys: Default::default() }
@@ -142,7 +142,7 @@ mod tests {
 
         #[test]
         fn lines_put_together_are_the_file(text in "(\u{feff})?[ab\r\n]{0,40}") {
-            let lines = FileLines::new(text.as_bytes());
+            let lines = PatchedFileLines::new(text.as_bytes());
             let mut together = lines.byte_order_mark.to_vec();
             for line in &lines.lines {
                 together.extend_from_slice(line.text);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::file_patch::Hunk;
-use super::lines::{FileLines, Leniency};
+use super::lines::{Leniency, PatchedFileLines};
 use crate::filesystem::edit::{MAX_SHOWN_LINES, shorten, without_blanks};
 use crate::filesystem::mask;
 
@@ -32,7 +32,7 @@ pub enum HunkProblem {
     /// The lines of the hunk do not stand in the file.
     NotFound {
         /// The place where most of them stand.
-        nearest: Option<NearestPlace>,
+        nearest: Option<NearestHunkPlace>,
         /// The line at which the lines that the hunk would make stand already.
         applied_at: Option<usize>,
         /// True if the lines contain a mask of a secret, which is not in the file.
@@ -64,7 +64,7 @@ pub enum HunkProblem {
 /// The place in a file where most lines of a hunk stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct NearestPlace {
+pub struct NearestHunkPlace {
     /// The line at which it begins.
     pub line: usize,
     /// The number of lines of the hunk that must stand there.
@@ -76,7 +76,7 @@ pub struct NearestPlace {
 }
 
 impl HunkProblem {
-    pub(super) fn anchor_not_found(file: &FileLines<'_>, anchor: &str) -> Self {
+    pub(super) fn anchor_not_found(file: &PatchedFileLines<'_>, anchor: &str) -> Self {
         let nearest = most_similar_line(file, anchor)
             .map(|index| (index + 1, shorten(&String::from_utf8_lossy(file.lines[index].text))));
         Self::AnchorNotFound { anchor: shorten(anchor), nearest }
@@ -84,7 +84,7 @@ impl HunkProblem {
 }
 
 /// Returns the problem of a hunk whose lines do not stand in the file.
-pub(super) fn not_found(file: &FileLines<'_>, hunk: &Hunk, from: usize) -> HunkProblem {
+pub(super) fn not_found(file: &PatchedFileLines<'_>, hunk: &Hunk, from: usize) -> HunkProblem {
     let (old, new) = (hunk.old_lines(), hunk.new_lines());
     let applied_at = if hunk.added() > 0 {
         file.find_all(&new, Leniency::TrailingBlanks).first().map(|start| start + 1)
@@ -100,7 +100,7 @@ pub(super) fn not_found(file: &FileLines<'_>, hunk: &Hunk, from: usize) -> HunkP
 
 /// Returns the place where most of `old` stands line by line; if there is none, where the line stands that is most like
 /// the longest of them.
-fn nearest_place(file: &FileLines<'_>, old: &[&str], from: usize) -> Option<NearestPlace> {
+fn nearest_place(file: &PatchedFileLines<'_>, old: &[&str], from: usize) -> Option<NearestHunkPlace> {
     let keys = file.keys(Leniency::Indentation);
     let mut positions: HashMap<&[u8], Vec<usize>> = HashMap::new();
     for (index, key) in keys.iter().enumerate().filter(|(_, key)| !key.is_empty()) {
@@ -138,11 +138,11 @@ fn nearest_place(file: &FileLines<'_>, old: &[&str], from: usize) -> Option<Near
         (number, text, shorten(old[*offset]))
     });
     let line = usize::try_from(start.max(0)).unwrap_or_default() + 1;
-    Some(NearestPlace { line, total: old.len(), different: differing.len(), lines: lines.collect() })
+    Some(NearestHunkPlace { line, total: old.len(), different: differing.len(), lines: lines.collect() })
 }
 
 /// Returns the index of the line that is most like `wanted`, if one is.
-fn most_similar_line(file: &FileLines<'_>, wanted: &str) -> Option<usize> {
+fn most_similar_line(file: &PatchedFileLines<'_>, wanted: &str) -> Option<usize> {
     let text: Vec<_> =
         file.lines.iter().take(20_000).map(|line| String::from_utf8_lossy(line.text)).collect();
     let lines: Vec<&str> = text.iter().map(|line| &**line).collect();
@@ -199,7 +199,7 @@ impl fmt::Display for HunkProblem {
     }
 }
 
-impl fmt::Display for NearestPlace {
+impl fmt::Display for NearestHunkPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { line, total, different, lines } = self;
         write!(

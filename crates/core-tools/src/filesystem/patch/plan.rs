@@ -19,7 +19,7 @@ const MAX_PROBLEMS: usize = 5;
 /// The changes of all files.
 pub(super) struct PatchPlan<'a> {
     workspace: &'a Workspace,
-    pub(super) files: Vec<PlannedFile>,
+    pub(super) files: Vec<PlannedPatchFile>,
     /// The index in `files`, by where the path leads.
     by_place: HashMap<String, usize>,
     /// The report on each part of the patch.
@@ -31,15 +31,15 @@ pub(super) struct PatchPlan<'a> {
 }
 
 /// A file that a patch changes.
-pub(super) struct PlannedFile {
+pub(super) struct PlannedPatchFile {
     pub(super) path: ConfinedPath,
     /// The file as it is, if it exists.
-    pub(super) existing: Option<ExistingFile>,
-    pub(super) state: FileState,
+    pub(super) existing: Option<ExistingPatchFile>,
+    pub(super) state: PatchedFileState,
 }
 
 /// A file before a patch.
-pub(super) struct ExistingFile {
+pub(super) struct ExistingPatchFile {
     pub(super) target: TargetFile,
     pub(super) metadata: Metadata,
     /// The content, where it was needed.
@@ -47,7 +47,7 @@ pub(super) struct ExistingFile {
 }
 
 /// The state of a file after the parts of a patch so far.
-pub(super) enum FileState {
+pub(super) enum PatchedFileState {
     AsItIs,
     /// It has this content, and as a new file the permissions of this one.
     Written {
@@ -59,7 +59,7 @@ pub(super) enum FileState {
 
 /// The treatment of a link: it is followed to its file, or is itself what changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum LinkTreatment {
+enum PatchLinkTreatment {
     Follow,
     OwnName,
 }
@@ -103,7 +103,7 @@ impl<'a> PatchPlan<'a> {
     }
 
     fn add(&mut self, path: &str, content: &str, overwrite: bool) -> Result<(), Error> {
-        let index = self.open(path, LinkTreatment::Follow)?;
+        let index = self.open(path, PatchLinkTreatment::Follow)?;
         let before = self.content(index)?;
         let shown = self.files[index].path.display_path();
         if before.is_some() && !overwrite {
@@ -131,7 +131,7 @@ impl<'a> PatchPlan<'a> {
 
     fn delete(&mut self, path: &str, hunks: &[Hunk]) -> Result<(), Error> {
         if !hunks.is_empty() {
-            let index = self.open(path, LinkTreatment::Follow)?;
+            let index = self.open(path, PatchLinkTreatment::Follow)?;
             let Some(content) = self.content(index)? else { return self.missing(path) };
             match self.apply(path, &content, hunks) {
                 None => return Ok(()),
@@ -157,7 +157,7 @@ impl<'a> PatchPlan<'a> {
     }
 
     fn update(&mut self, path: &str, move_to: Option<&str>, hunks: &[Hunk]) -> Result<(), Error> {
-        let index = self.open(path, LinkTreatment::Follow)?;
+        let index = self.open(path, PatchLinkTreatment::Follow)?;
         let Some(content) = self.content(index)? else { return self.missing(path) };
         let Some(patched) = self.apply(path, &content, hunks) else { return Ok(()) };
         let model = self.files[index].existing.as_ref().map(|existing| existing.metadata.clone());
@@ -172,7 +172,7 @@ impl<'a> PatchPlan<'a> {
             None => self.write(index, patched, model),
             Some(destination) => {
                 let source = self.remove(path)?;
-                let target = self.open(destination, LinkTreatment::Follow)?;
+                let target = self.open(destination, PatchLinkTreatment::Follow)?;
                 self.check_not_same_file(source, target)?;
                 if let Some(replaced) = self.content(target)? {
                     let shown = self.files[target].path.display_path();
@@ -215,7 +215,7 @@ impl<'a> PatchPlan<'a> {
     }
 
     /// Returns the index of the file at `path`, which need not exist.
-    fn open(&mut self, path: &str, links: LinkTreatment) -> Result<usize, Error> {
+    fn open(&mut self, path: &str, links: PatchLinkTreatment) -> Result<usize, Error> {
         if path.ends_with('/') {
             return Err(Error::Parameters(
                 "a path of the patch ends in `/`, which names a folder; name the file in it",
@@ -223,28 +223,28 @@ impl<'a> PatchPlan<'a> {
         }
         let path = self.workspace.locate(path)?;
         let place = match links {
-            LinkTreatment::Follow => path.resolved()?,
-            LinkTreatment::OwnName => path.resolved_name()?,
+            PatchLinkTreatment::Follow => path.resolved()?,
+            PatchLinkTreatment::OwnName => path.resolved_name()?,
         };
         if let Some(index) = self.by_place.get(&place) {
             return Ok(*index);
         }
         let exists = match links {
-            LinkTreatment::Follow => path.kind()?.is_some(),
-            LinkTreatment::OwnName => path.is_there(),
+            PatchLinkTreatment::Follow => path.kind()?.is_some(),
+            PatchLinkTreatment::OwnName => path.is_there(),
         };
         let existing = if exists {
             let target = match links {
-                LinkTreatment::Follow => path.target()?,
-                LinkTreatment::OwnName => path.own_target()?,
+                PatchLinkTreatment::Follow => path.target()?,
+                PatchLinkTreatment::OwnName => path.own_target()?,
             };
             target.check_changeable()?;
-            target.metadata()?.map(|metadata| ExistingFile { target, metadata, content: None })
+            target.metadata()?.map(|metadata| ExistingPatchFile { target, metadata, content: None })
         } else {
             path.check_changeable()?;
             None
         };
-        self.files.push(PlannedFile { path, existing, state: FileState::AsItIs });
+        self.files.push(PlannedPatchFile { path, existing, state: PatchedFileState::AsItIs });
         self.by_place.insert(place, self.files.len() - 1);
         Ok(self.files.len() - 1)
     }
@@ -253,9 +253,9 @@ impl<'a> PatchPlan<'a> {
     fn content(&mut self, index: usize) -> Result<Option<Vec<u8>>, Error> {
         let file = &mut self.files[index];
         match (&file.state, &mut file.existing) {
-            (FileState::Written { content, .. }, _) => Ok(Some(content.clone())),
-            (FileState::Removed, _) | (FileState::AsItIs, None) => Ok(None),
-            (FileState::AsItIs, Some(existing)) => {
+            (PatchedFileState::Written { content, .. }, _) => Ok(Some(content.clone())),
+            (PatchedFileState::Removed, _) | (PatchedFileState::AsItIs, None) => Ok(None),
+            (PatchedFileState::AsItIs, Some(existing)) => {
                 if existing.content.is_none() {
                     let content = read_text(existing, self.free_bytes)?;
                     self.free_bytes = self.free_bytes.saturating_sub(content.len() as u64);
@@ -267,18 +267,18 @@ impl<'a> PatchPlan<'a> {
     }
 
     fn write(&mut self, index: usize, content: Vec<u8>, model: Option<Metadata>) {
-        self.files[index].state = FileState::Written { content, model };
+        self.files[index].state = PatchedFileState::Written { content, model };
     }
 
     fn remove(&mut self, path: &str) -> Result<usize, Error> {
-        let index = self.open(path, LinkTreatment::OwnName)?;
+        let index = self.open(path, PatchLinkTreatment::OwnName)?;
         let file = &mut self.files[index];
         match (&file.state, &file.existing) {
-            (FileState::AsItIs, Some(existing)) => existing.target.check_removable()?,
-            (FileState::Written { .. }, _) => {}
+            (PatchedFileState::AsItIs, Some(existing)) => existing.target.check_removable()?,
+            (PatchedFileState::Written { .. }, _) => {}
             _ => return self.missing(path),
         }
-        file.state = FileState::Removed;
+        file.state = PatchedFileState::Removed;
         Ok(index)
     }
 
@@ -318,7 +318,7 @@ fn refuse_new_masks(new: &str, original: &[u8], path: &str) -> Result<(), Error>
 }
 
 /// Reads a text file of at most `limit` bytes.
-fn read_text(existing: &mut ExistingFile, limit: u64) -> Result<Vec<u8>, Error> {
+fn read_text(existing: &mut ExistingPatchFile, limit: u64) -> Result<Vec<u8>, Error> {
     let path = existing.target.display_path().to_owned();
     let (file, metadata) = existing.target.open_read()?;
     if metadata.size > limit {

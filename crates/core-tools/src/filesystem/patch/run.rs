@@ -3,7 +3,7 @@
 use super::commit::commit;
 use super::file_patch::FilePatch;
 use super::parse::parse;
-use super::plan::{FileState, PatchPlan, PlannedFile};
+use super::plan::{PatchPlan, PatchedFileState, PlannedPatchFile};
 use super::request::{ApplyPatch, PatchResult};
 use crate::filesystem::edit::{truncate_diff, unified_diff};
 use crate::filesystem::error::Error;
@@ -51,12 +51,12 @@ fn paths(patch: &FilePatch) -> Vec<&str> {
     }
 }
 
-fn file_diff(file: &PlannedFile) -> String {
+fn file_diff(file: &PlannedPatchFile) -> String {
     let old = file.existing.as_ref().and_then(|existing| existing.content.as_deref()).unwrap_or_default();
     match &file.state {
-        FileState::AsItIs => String::new(),
-        FileState::Written { content, .. } => unified_diff(old, content, &file.path.display_path()),
-        FileState::Removed => unified_diff(old, b"", &file.path.display_path()),
+        PatchedFileState::AsItIs => String::new(),
+        PatchedFileState::Written { content, .. } => unified_diff(old, content, &file.path.display_path()),
+        PatchedFileState::Removed => unified_diff(old, b"", &file.path.display_path()),
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, Error> {
 
 /// The headers before the hunks of a file.
 #[derive(Default)]
-struct FileHeader {
+struct DiffFileHeader {
     old: Option<String>,
     new: Option<String>,
     from: Option<String>,
@@ -63,7 +63,7 @@ impl<'a> DiffParser<'a> {
 
     fn file(&mut self) -> Result<FilePatch, Error> {
         let start = self.next + 1;
-        let mut header = FileHeader::default();
+        let mut header = DiffFileHeader::default();
         if let Some(paths) = self.line_after(0).strip_prefix("diff --git ") {
             self.next += 1;
             (header.old, header.new) = git_paths(paths);
@@ -93,7 +93,7 @@ impl<'a> DiffParser<'a> {
     }
 
     /// Takes the lines of git between `diff --git` and `---`.
-    fn extended_headers(&mut self, header: &mut FileHeader) -> Result<(), Error> {
+    fn extended_headers(&mut self, header: &mut DiffFileHeader) -> Result<(), Error> {
         while let Some(line) = self.peek() {
             if line.starts_with("diff --git ") || self.at_file_header() || line.starts_with("@@") {
                 return Ok(());
@@ -183,7 +183,7 @@ fn is_shorter(hunk: &Hunk, range: HunkRange) -> bool {
     hunk.old_lines().len() < range.old_lines || hunk.new_lines().len() < range.new_lines
 }
 
-impl FileHeader {
+impl DiffFileHeader {
     fn into_patch(self, hunks: Vec<Hunk>, start: usize) -> Result<FilePatch, Error> {
         let is_null = |path: &Option<String>| path.as_deref() == Some(DEV_NULL);
         let (is_new, is_deleted) = (self.is_new || is_null(&self.old), self.is_deleted || is_null(&self.new));

@@ -1,6 +1,6 @@
 //! Lines taken from a file, and the notes that say what they leave out.
 
-use super::request::{LineSelection, TextFile};
+use super::request::{ReadLineSelection, TextFile};
 
 /// The UTF-8 byte order mark.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -27,7 +27,7 @@ impl FileExcerpt {
         mut self,
         path: String,
         size: u64,
-        selection: LineSelection,
+        selection: ReadLineSelection,
         max_bytes: usize,
     ) -> TextFile {
         let mut notes = Vec::new();
@@ -43,9 +43,11 @@ impl FileExcerpt {
             }
         };
         match (selection, self.first) {
-            (LineSelection::From { .. }, Some(first)) => self.note_continuation(first, max_bytes, &mut notes),
-            (LineSelection::Last(_), _) => self.note_missing_start(max_bytes, &mut notes),
-            (LineSelection::From { .. }, None) => {}
+            (ReadLineSelection::From { .. }, Some(first)) => {
+                self.note_continuation(first, max_bytes, &mut notes)
+            }
+            (ReadLineSelection::Last(_), _) => self.note_missing_start(max_bytes, &mut notes),
+            (ReadLineSelection::From { .. }, None) => {}
         }
         TextFile {
             path,

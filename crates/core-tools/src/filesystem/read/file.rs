@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::backward::read_last_lines;
 use super::forward::{BLOCK_BYTES, read_lines_from};
-use super::request::{LineSelection, ReadFile, TextFile};
+use super::request::{ReadFile, ReadLineSelection, TextFile};
 use crate::filesystem::error::Error;
 use crate::filesystem::limits::MAX_TEXT_BYTES;
 use crate::filesystem::signature::{self, HEAD_BYTES, UTF_16_TEXT, binary_kind};
@@ -27,7 +27,7 @@ pub fn read_file(
     input: &ReadFile,
     cancel: &CancellationToken,
 ) -> Result<TextFile, Error> {
-    let selection = LineSelection::from_input(input)?;
+    let selection = ReadLineSelection::from_input(input)?;
     let path = workspace.locate(&input.path)?;
     read_lines_numbered(&path, selection, MAX_TEXT_BYTES, input.line_numbers, cancel)
 }
@@ -35,7 +35,7 @@ pub fn read_file(
 /// Reads as [`read_lines`] does; with `line_numbers`, the numbers have their share of `max_bytes`.
 pub(in crate::filesystem) fn read_lines_numbered(
     path: &ConfinedPath,
-    selection: LineSelection,
+    selection: ReadLineSelection,
     max_bytes: usize,
     line_numbers: bool,
     cancel: &CancellationToken,
@@ -50,7 +50,7 @@ pub(in crate::filesystem) fn read_lines_numbered(
 /// Reads the lines of `selection`, at most `max_bytes` of them.
 pub(in crate::filesystem) fn read_lines(
     path: &ConfinedPath,
-    selection: LineSelection,
+    selection: ReadLineSelection,
     max_bytes: usize,
     cancel: &CancellationToken,
 ) -> Result<TextFile, Error> {
@@ -72,17 +72,17 @@ pub(in crate::filesystem) fn read_lines(
 
     let excerpt = match selection {
         // Most files end within the head: they are read with one system call and without a buffer.
-        LineSelection::From { first, lines } if head.len() < HEAD_BYTES => {
+        ReadLineSelection::From { first, lines } if head.len() < HEAD_BYTES => {
             read_lines_from(&*head, first, lines, max_bytes, cancel)
         }
-        LineSelection::From { first, lines } => {
+        ReadLineSelection::From { first, lines } => {
             let rest = BufReader::with_capacity(BLOCK_BYTES, &mut file);
             read_lines_from((&*head).chain(rest), first, lines, max_bytes, cancel)
         }
-        LineSelection::Last(lines) => read_last_lines(file, metadata.size, lines, max_bytes, cancel),
+        ReadLineSelection::Last(lines) => read_last_lines(file, metadata.size, lines, max_bytes, cancel),
     };
     let Some(excerpt) = excerpt.map_err(failed)? else { return Err(Error::Cancelled) };
-    if let (LineSelection::From { first, .. }, 0, Some(total)) = (selection, excerpt.lines, excerpt.total)
+    if let (ReadLineSelection::From { first, .. }, 0, Some(total)) = (selection, excerpt.lines, excerpt.total)
         && first > 1
     {
         return Err(Error::PastEnd { path: display_path, offset: first, lines: total });

@@ -21,7 +21,7 @@ pub(super) fn read_lines_from(
     max_bytes: usize,
     cancel: &CancellationToken,
 ) -> io::Result<Option<FileExcerpt>> {
-    let mut collector = LineCollector { excerpt: FileExcerpt::default(), lines, max_bytes };
+    let mut collector = ReadLineCollector { excerpt: FileExcerpt::default(), lines, max_bytes };
     let mut newlines = 0_u64;
     let mut ends_within_line = false;
     let mut counted_bytes = 0_u64;
@@ -57,8 +57,8 @@ pub(super) fn read_lines_from(
             let (piece, after) = rest.split_at(end);
             match collector.push(piece) {
                 // `rest` stays as it is: the newlines of the line that did not fit are counted below.
-                PushOutcome::DoesNotFit => complete = true,
-                PushOutcome::Taken { is_last } => {
+                LineCollectionOutcome::DoesNotFit => complete = true,
+                LineCollectionOutcome::Taken { is_last } => {
                     complete = is_last;
                     newlines += u64::from(piece.ends_with(b"\n"));
                     rest = after;
@@ -82,24 +82,24 @@ pub(super) fn read_lines_from(
 }
 
 /// Collects pieces of lines until there are enough lines or bytes.
-struct LineCollector {
+struct ReadLineCollector {
     excerpt: FileExcerpt,
     /// The number of lines asked for.
     lines: u64,
     max_bytes: usize,
 }
 
-/// The outcome of [`LineCollector::push`].
-enum PushOutcome {
+/// The outcome of [`ReadLineCollector::push`].
+enum LineCollectionOutcome {
     /// The piece was kept; `is_last` if it completes the lines asked for.
     Taken { is_last: bool },
     /// The piece goes past the bound: it was left out, or cut if it belongs to the first line.
     DoesNotFit,
 }
 
-impl LineCollector {
+impl ReadLineCollector {
     /// Adds a line, or the part of one that lies within a block.
-    fn push(&mut self, piece: &[u8]) -> PushOutcome {
+    fn push(&mut self, piece: &[u8]) -> LineCollectionOutcome {
         let excerpt = &mut self.excerpt;
         let continues_line = excerpt.bytes.last().is_some_and(|&last| last != b'\n');
         if excerpt.bytes.len() + piece.len() > self.max_bytes {
@@ -117,11 +117,11 @@ impl LineCollector {
                 let line = memchr::memrchr(b'\n', &excerpt.bytes).map_or(0, |newline| newline + 1);
                 excerpt.bytes.truncate(line);
             }
-            return PushOutcome::DoesNotFit;
+            return LineCollectionOutcome::DoesNotFit;
         }
         excerpt.bytes.extend_from_slice(piece);
         excerpt.lines += u64::from(!continues_line);
-        PushOutcome::Taken { is_last: piece.ends_with(b"\n") && excerpt.lines == self.lines }
+        LineCollectionOutcome::Taken { is_last: piece.ends_with(b"\n") && excerpt.lines == self.lines }
     }
 }
 

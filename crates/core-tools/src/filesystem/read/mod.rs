@@ -12,5 +12,5 @@ pub use file::read_file;
 #[cfg(test)]
 use file::read_lines;
 pub(super) use file::read_lines_numbered;
-pub(super) use request::LineSelection;
+pub(super) use request::ReadLineSelection;
 pub use request::{ReadFile, TextFile};

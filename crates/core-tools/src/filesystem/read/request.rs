@@ -113,14 +113,14 @@ impl TextFile {
 
 /// The lines to read.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::filesystem) enum LineSelection {
+pub(in crate::filesystem) enum ReadLineSelection {
     /// `lines` lines from line `first` on.
     From { first: u64, lines: u64 },
     /// The last lines.
     Last(u64),
 }
 
-impl LineSelection {
+impl ReadLineSelection {
     /// Returns `limit` lines from line `offset` on, each with its default.
     pub(in crate::filesystem) fn range(offset: Option<i64>, limit: Option<i64>) -> Result<Self, Error> {
         let (offset, limit) = (positive("offset", offset)?, positive("limit", limit)?);

@@ -250,7 +250,7 @@ proptest! {
         let path = project.workspace.locate("f").unwrap();
         let (mut first, mut pages) = (1, String::new());
         loop {
-            let page = LineSelection::From { first, lines: 7 };
+            let page = ReadLineSelection::From { first, lines: 7 };
             let page = read_lines(&path, page, bound, &project.cancel).unwrap();
             prop_assert!(page.text.len() <= bound && page.lines > 0);
             pages += &page.text;
@@ -260,7 +260,7 @@ proptest! {
             }
         }
         prop_assert_eq!(pages, text.clone());
-        let tail = read_lines(&path, LineSelection::Last(7), bound, &project.cancel).unwrap();
+        let tail = read_lines(&path, ReadLineSelection::Last(7), bound, &project.cancel).unwrap();
         prop_assert!(text.ends_with(&tail.text) && tail.text.len() <= bound);
         prop_assert_eq!(tail.first_line, Some(lines.len() as u64 + 1 - tail.lines));
     }

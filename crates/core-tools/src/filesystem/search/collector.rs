@@ -1,6 +1,6 @@
 //! Collects the matches of many files, in bounded memory, and renders the first in order.
 
-use super::matches::{FileMatches, RemainingSpace};
+use super::matches::{FileMatches, RemainingAnswerSpace};
 use super::query::SearchQuery;
 use super::request::{SearchFiles, SearchMode, SearchResult, plural};
 use super::symbols::FileSymbols;
@@ -139,7 +139,8 @@ impl MatchCollector {
             // The key is empty where `start` itself is the one file searched.
             let path = if file.key.is_empty() { start.clone() } else { display_path(&start, &file.key) };
             let separate = input.context.unwrap_or(0) > 0 && !text.is_empty();
-            let space = RemainingSpace { results: max_results - results, bytes: MAX_TEXT_BYTES - text.len() };
+            let space =
+                RemainingAnswerSpace { results: max_results - results, bytes: MAX_TEXT_BYTES - text.len() };
             let symbols = input.symbol.then(|| FileSymbols::of(start_path, &file.key, &path));
             let rendered = file.render(&path, input.mode, separate, symbols.as_ref(), space);
             text.push_str(&rendered.text);

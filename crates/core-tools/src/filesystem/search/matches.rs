@@ -32,7 +32,7 @@ pub(super) enum OutputLineKind {
 
 /// The results and bytes that the answer can still take.
 #[derive(Clone, Copy)]
-pub(super) struct RemainingSpace {
+pub(super) struct RemainingAnswerSpace {
     pub(super) results: usize,
     pub(super) bytes: usize,
 }
@@ -68,7 +68,7 @@ impl FileMatches {
         mode: SearchMode,
         separate: bool,
         symbols: Option<&FileSymbols>,
-        space: RemainingSpace,
+        space: RemainingAnswerSpace,
     ) -> RenderedMatches {
         let text = match mode {
             SearchMode::Lines => return self.render_lines(path, separate, symbols, space),
@@ -86,7 +86,7 @@ impl FileMatches {
         path: &str,
         separate: bool,
         symbols: Option<&FileSymbols>,
-        space: RemainingSpace,
+        space: RemainingAnswerSpace,
     ) -> RenderedMatches {
         let mut rendered = RenderedMatches::default();
         let mut last_symbol = 0;

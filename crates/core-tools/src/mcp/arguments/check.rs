@@ -8,7 +8,7 @@ use super::describe::{
 };
 use super::faults::{ArgumentFaults, InvalidArguments};
 use super::rewrite::rewrite;
-use super::synonyms::{KeyMeaning, keys_equal_but_for_case, meaning};
+use super::synonyms::{ArgumentKeyMeaning, keys_equal_but_for_case, meaning};
 use crate::mcp::schema::JsonSchemaObject;
 use did_you_mean::nearest;
 use serde_json::{Map, Value};
@@ -81,8 +81,8 @@ fn check_object(
     let mut result = Map::with_capacity(object.len());
     for (key, value) in object {
         let (name, property) = match meaning(properties, &key, &value) {
-            KeyMeaning::Property(name, property) => (name, property),
-            KeyMeaning::Ambiguous(names) => {
+            ArgumentKeyMeaning::Property(name, property) => (name, property),
+            ArgumentKeyMeaning::Ambiguous(names) => {
                 faults.push(ambiguous_member(&names, &key, path));
                 continue;
             }
@@ -93,7 +93,7 @@ fn check_object(
                         let value = check_free_member(any_member, value, &location, faults);
                         result.insert(key, value);
                     }
-                    (_, KeyMeaning::Note) => {}
+                    (_, ArgumentKeyMeaning::Note) => {}
                     _ => faults.push(unknown_member(properties, &key, &value, path)),
                 }
                 continue;

@@ -1,6 +1,6 @@
 //! The call that was probably meant by arguments that do not fit.
 
-use super::synonyms::{KeyMeaning, meaning};
+use super::synonyms::{ArgumentKeyMeaning, meaning};
 use super::units::bare_time;
 use crate::mcp::schema::JsonSchemaObject;
 use did_you_mean::nearest;
@@ -26,15 +26,15 @@ fn correct_object(
     let mut corrected = Map::with_capacity(object.len());
     for (key, value) in object {
         let (name, value) = match meaning(properties, key, value) {
-            KeyMeaning::Property(name, property) => {
+            ArgumentKeyMeaning::Property(name, property) => {
                 (name.to_owned(), correct_value(property, value, is_changed)?)
             }
-            KeyMeaning::Note => continue,
-            KeyMeaning::Ambiguous(names) => {
+            ArgumentKeyMeaning::Note => continue,
+            ArgumentKeyMeaning::Ambiguous(names) => {
                 *is_changed = true;
                 ((*names.first()?).to_owned(), value.clone())
             }
-            KeyMeaning::Unknown => match suggestion(properties, key, value) {
+            ArgumentKeyMeaning::Unknown => match suggestion(properties, key, value) {
                 Some(suggested) => {
                     *is_changed = true;
                     suggested

@@ -4,7 +4,7 @@
 use super::coerce::{as_boolean, as_integer};
 use super::describe::{given, member_path};
 use super::faults::ArgumentFaults;
-use super::synonyms::{KeyMeaning, meaning, snake_case};
+use super::synonyms::{ArgumentKeyMeaning, meaning, snake_case};
 use super::units::{as_seconds, milliseconds};
 use serde_json::{Map, Value, json};
 
@@ -83,7 +83,7 @@ impl Rewrite<'_> {
     /// Sets a property that `key` was another form of.
     fn set(&mut self, key: &str, property: &str, value: Value) {
         let is_given = self.object.iter().any(|(other, value)| {
-            matches!(meaning(self.properties, other, value), KeyMeaning::Property(name, _) if name == property)
+            matches!(meaning(self.properties, other, value), ArgumentKeyMeaning::Property(name, _) if name == property)
         });
         if is_given {
             self.fault(key, &format!("and `{property}` say the same: give `{property}` alone"));
@@ -147,7 +147,7 @@ impl Rewrite<'_> {
         let Some((key, arguments)) = self.take(&["args", "arguments", "argv"]) else { return };
         let command =
             self.object.iter().find_map(|(other, value)| match meaning(self.properties, other, value) {
-                KeyMeaning::Property("command", _) => Some((other.clone(), value.clone())),
+                ArgumentKeyMeaning::Property("command", _) => Some((other.clone(), value.clone())),
                 _ => None,
             });
         let Some((command_key, command)) = command else {

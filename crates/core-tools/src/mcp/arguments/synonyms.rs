@@ -140,7 +140,7 @@ const NOTES: [&str; 6] = ["description", "explanation", "reason", "rationale", "
 const MAX_NOTE_BYTES: usize = 10_000;
 
 /// The meaning of a key that stands in the arguments of a call.
-pub(super) enum KeyMeaning<'a> {
+pub(super) enum ArgumentKeyMeaning<'a> {
     /// The property of this name, with its schema.
     Property(&'a str, &'a Value),
     /// Any of these properties.
@@ -153,19 +153,23 @@ pub(super) enum KeyMeaning<'a> {
 
 /// Finds what `key` means among `properties`: the property of that name, in any of the usual spellings; one that
 /// declares the name as another of its own; or the one that the vocabulary has for the word.
-pub(super) fn meaning<'a>(properties: &'a Map<String, Value>, key: &str, value: &Value) -> KeyMeaning<'a> {
+pub(super) fn meaning<'a>(
+    properties: &'a Map<String, Value>,
+    key: &str,
+    value: &Value,
+) -> ArgumentKeyMeaning<'a> {
     if let Some((name, property)) = properties.get_key_value(key) {
-        return KeyMeaning::Property(name, property);
+        return ArgumentKeyMeaning::Property(name, property);
     }
     let word = snake_case(key);
     let by_name = properties.get_key_value(&word).or_else(|| {
         properties.iter().find(|(_, property)| declares(property, key) || declares(property, &word))
     });
     if let Some((name, property)) = by_name {
-        return KeyMeaning::Property(name, property);
+        return ArgumentKeyMeaning::Property(name, property);
     }
     if properties.is_empty() {
-        return KeyMeaning::Unknown;
+        return ArgumentKeyMeaning::Unknown;
     }
     let meanings = VOCABULARY.iter().filter(|entry| entry.words.contains(&word.as_str()));
     for group in meanings.flat_map(|entry| entry.meanings) {
@@ -175,17 +179,17 @@ pub(super) fn meaning<'a>(properties: &'a Map<String, Value>, key: &str, value: 
             [] => {}
             [name] => {
                 if let Some((name, property)) = properties.get_key_value(*name) {
-                    return KeyMeaning::Property(name, property);
+                    return ArgumentKeyMeaning::Property(name, property);
                 }
             }
-            _ => return KeyMeaning::Ambiguous(present),
+            _ => return ArgumentKeyMeaning::Ambiguous(present),
         }
     }
     match value {
         Value::String(text) if NOTES.contains(&word.as_str()) && text.len() <= MAX_NOTE_BYTES => {
-            KeyMeaning::Note
+            ArgumentKeyMeaning::Note
         }
-        _ => KeyMeaning::Unknown,
+        _ => ArgumentKeyMeaning::Unknown,
     }
 }
 

@@ -14,14 +14,14 @@ pub(super) const ROTATED_FILES: u32 = 5;
 
 /// A file that lines are appended to, whole or not at all.
 #[derive(Debug)]
-pub(super) struct LogFile {
+pub(super) struct AuditLogFile {
     pub(super) path: PathBuf,
     pub(super) file: File,
     /// The last write broke off, and half a line may stand at the end.
     pub(super) torn: bool,
 }
 
-impl LogFile {
+impl AuditLogFile {
     /// Opens the file at `path`, which is made where it is missing.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { path: path.to_owned(), file: trusted_file::open_append(path)?, torn: false })

@@ -1,6 +1,6 @@
 //! The audit as its users see it: a start and an end of each call.
 
-use super::file::{self, LogFile};
+use super::file::{self, AuditLogFile};
 use super::line::AuditLine;
 use super::record::CallRecord;
 use role_policy::Caller;
@@ -26,19 +26,19 @@ pub enum AuditFailureMode {
 /// [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES) it is renamed to `NAME.1`, and so on to `NAME.5`.
 #[derive(Clone, Debug)]
 pub struct Audit {
-    shared: Arc<SharedLog>,
+    shared: Arc<SharedAuditLog>,
 }
 
 #[derive(Debug)]
-struct SharedLog {
+struct SharedAuditLog {
     path: PathBuf,
     failure_mode: AuditFailureMode,
-    state: Mutex<LogFileState>,
+    state: Mutex<AuditLogFileState>,
 }
 
 #[derive(Debug)]
-struct LogFileState {
-    file: LogFile,
+struct AuditLogFileState {
+    file: AuditLogFile,
     lost_lines: u64,
 }
 
@@ -54,13 +54,13 @@ impl Audit {
     /// # Errors
     /// It cannot be written to, it is a link or no regular file, it is another user's, or others may write to it.
     pub fn open(path: &Path, failure_mode: AuditFailureMode) -> io::Result<Self> {
-        Ok(Self::with_file(LogFile::open(path)?, failure_mode))
+        Ok(Self::with_file(AuditLogFile::open(path)?, failure_mode))
     }
 
-    fn with_file(file: LogFile, failure_mode: AuditFailureMode) -> Self {
+    fn with_file(file: AuditLogFile, failure_mode: AuditFailureMode) -> Self {
         let path = file.path.clone();
-        let state = Mutex::new(LogFileState { file, lost_lines: 0 });
-        Self { shared: Arc::new(SharedLog { path, failure_mode, state }) }
+        let state = Mutex::new(AuditLogFileState { file, lost_lines: 0 });
+        Self { shared: Arc::new(SharedAuditLog { path, failure_mode, state }) }
     }
 
     /// The path of the file.
@@ -199,7 +199,7 @@ mod tests {
         let caller = Caller::new("dev");
         let full = |failure_mode| {
             let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-            Audit::with_file(LogFile { path: "/dev/full".into(), file, torn: false }, failure_mode)
+            Audit::with_file(AuditLogFile { path: "/dev/full".into(), file, torn: false }, failure_mode)
         };
         let audit = full(AuditFailureMode::CountLost);
         audit.start(&caller, "t", "", 0).unwrap();

@@ -8,7 +8,7 @@ use crate::mcp::answer::{Answer, ToolError};
 use crate::mcp::arguments::{self, to_short_json};
 use crate::mcp::audit::{ArgumentSummary, CallDecision, Outcome};
 use crate::mcp::call_context::CallContext;
-use crate::mcp::rate_limiter::RunningCall;
+use crate::mcp::rate_limiter::RateLimitedCall;
 use crate::mcp::tool_directory::{DirectoryEntry, ToolDirectory};
 use role_policy::{Authorized, Call, Caller, LexicalResolver, Policy, Refusal, RoleLimits};
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ struct AdmittedCall {
     call: Authorized<Call>,
     rule: Arc<str>,
     /// Counts the call among those of its caller until it has ended.
-    _running: Option<RunningCall>,
+    _running: Option<RateLimitedCall>,
 }
 
 /// A call that does not run: the verdict is for the audit, the message for the caller.

@@ -2,7 +2,7 @@
 
 use super::error::HostError;
 use crate::mcp::answer::AnswerFormat;
-use crate::mcp::mentions::KnownTools;
+use crate::mcp::mentions::KnownToolNames;
 use crate::mcp::schema;
 use crate::mcp::search_hints;
 use crate::mcp::selection::ToolSelection;
@@ -26,7 +26,7 @@ pub(super) struct ToolTable {
     /// The folders of the workspace, as its caller may know them.
     pub(super) roots: Vec<PathBuf>,
     /// The tools that descriptions and errors may speak of.
-    pub(super) known: KnownTools,
+    pub(super) known: KnownToolNames,
 }
 
 /// A tool of a host.
@@ -48,7 +48,11 @@ impl RegisteredTool {
     }
 
     /// Returns its entry in a list of `available` tools: what is said there of other tools would mislead.
-    pub(super) fn definition(&self, known: &KnownTools, available: &HashSet<&str>) -> Cow<'_, Definition> {
+    pub(super) fn definition(
+        &self,
+        known: &KnownToolNames,
+        available: &HashSet<&str>,
+    ) -> Cow<'_, Definition> {
         let named = self.named_tools.get_or_init(|| known.named_by(&self.listed));
         match named.iter().all(|name| available.contains(name)) {
             true => Cow::Borrowed(&self.listed),
@@ -60,7 +64,7 @@ impl RegisteredTool {
 impl RegisteredTool {
     /// Returns its definition with all its parameters, also those that a list leaves out, for a caller of `available`
     /// tools.
-    pub(super) fn whole_definition(&self, known: &KnownTools, available: &HashSet<&str>) -> Definition {
+    pub(super) fn whole_definition(&self, known: &KnownToolNames, available: &HashSet<&str>) -> Definition {
         let mut definition = self.listed.clone();
         definition.input_schema = Arc::new(schema::whole(self.tool.input()));
         known.shortened(&definition, available)

@@ -5,7 +5,9 @@ use super::supervisor::{decode, sessions_of_caller};
 use crate::mcp::answer::{Answer, ToolError};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::tool::Tool;
-use crate::sessions::{LogAnswer, LogLevel, LogRequest, SessionService, SupervisorRequest};
+use crate::sessions::{
+    SessionLogLevel, SessionLogLines, SessionLogRequest, SessionService, SupervisorRequest,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::time::{Duration, Instant};
@@ -13,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Lines of a log.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ReadLogs {
+struct ReadSessionLogs {
     /// The most lines to return, the newest. 20 by default.
     #[schemars(range(min = 1, max = 1000))]
     #[serde(default = "twenty")]
@@ -21,7 +23,7 @@ struct ReadLogs {
     /// The earliest time: how long ago (`90s`, `10m`, `2h`, `1d`), or a time in UTC.
     since: Option<String>,
     /// The lowest level of the supervisor's own lines. A session's output has no levels.
-    level: Option<LogLevel>,
+    level: Option<SessionLogLevel>,
     /// The id of the session whose output is read. By default the supervisor's own log is.
     session: Option<String>,
     /// True waits for lines that are written from now on, for about ten seconds. False by default.
@@ -44,15 +46,15 @@ pub(super) fn logs(sessions: &SessionService) -> Tool {
         "Reads the last lines that an agent's session printed, or those of the supervisor that started it. Use it to see \
          what an agent does or why it stopped; it does not read the application's logs. Returns the number of lines, a \
          cursor to go on from, and the lines with their times.",
-        move |input: ReadLogs, context: CallContext| {
+        move |input: ReadSessionLogs, context: CallContext| {
             let sessions = sessions_of_caller(&sessions, &context);
             async move {
-                let mut request = LogRequest::new(input.lines);
+                let mut request = SessionLogRequest::new(input.lines);
                 request.since = input.since;
                 request.level = input.level;
                 request.session = input.session;
                 request.cursor = input.cursor;
-                let page: LogAnswer = match input.follow {
+                let page: SessionLogLines = match input.follow {
                     false => decode(sessions.ask(SupervisorRequest::Logs(request)).await?)?,
                     true => follow(&sessions, request, &context).await?,
                 };
@@ -76,23 +78,23 @@ const WAIT_AT_A_TIME: Duration = Duration::from_secs(2);
 /// for or the time is over; else the call ends with the first.
 async fn follow(
     sessions: &SessionService,
-    mut request: LogRequest,
+    mut request: SessionLogRequest,
     context: &CallContext,
-) -> Result<LogAnswer, ToolError> {
+) -> Result<SessionLogLines, ToolError> {
     let sends_progress = context.progress.is_requested();
     let deadline = Instant::now() + if sends_progress { WITH_PROGRESS } else { WITHOUT_PROGRESS };
     let max_lines = request.lines;
     if request.cursor.is_none() {
-        let now: LogAnswer = decode(sessions.ask(SupervisorRequest::Logs(request.clone())).await?)?;
+        let now: SessionLogLines = decode(sessions.ask(SupervisorRequest::Logs(request.clone())).await?)?;
         request.cursor = Some(now.cursor);
     }
-    let mut all = LogAnswer::default();
+    let mut all = SessionLogLines::default();
     all.cursor = request.cursor.unwrap_or_default();
     loop {
         let wait = deadline.saturating_duration_since(Instant::now()).min(WAIT_AT_A_TIME);
         request.wait_ms = u64::try_from(wait.as_millis()).unwrap_or_default();
         request.lines = max_lines - all.lines.len();
-        let page: LogAnswer = tokio::select! {
+        let page: SessionLogLines = tokio::select! {
             page = sessions.ask(SupervisorRequest::Logs(request.clone())) => decode(page?)?,
             () = context.cancel.cancelled() => return Ok(all),
         };

@@ -6,8 +6,8 @@ use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::tool::Tool;
 use crate::sessions::{
-    MessageDelivery, PauseChange, SessionEnded, SessionInfo, SessionList, SessionService, SupervisorRequest,
-    SupervisorStatus,
+    SessionEnded, SessionInfo, SessionList, SessionMessageDelivery, SessionService, SupervisorPauseChange,
+    SupervisorRequest, SupervisorStatus,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -102,7 +102,7 @@ fn pause_or_resume(
     let sessions = sessions.clone();
     let tool = Tool::new(name, title, description, move |_: NoParameters, context: CallContext| {
         let sessions = sessions_of_caller(&sessions, &context);
-        async move { Answer::structured(&decode::<PauseChange>(sessions.ask(request()).await?)?) }
+        async move { Answer::structured(&decode::<SupervisorPauseChange>(sessions.ask(request()).await?)?) }
     });
     tool.adds().idempotent().answers::<AnyObject>()
 }
@@ -119,7 +119,7 @@ pub(super) fn send_message(sessions: &SessionService) -> Tool {
             let sessions = sessions_of_caller(&sessions, &context);
             async move {
                 let request = SupervisorRequest::Send { session_id: input.session_id, text: input.text };
-                let sent: MessageDelivery = decode(sessions.ask(request).await?)?;
+                let sent: SessionMessageDelivery = decode(sessions.ask(request).await?)?;
                 Answer::lines(&sent)
             }
         },

@@ -3,7 +3,7 @@
 
 use super::line_parser::LineParser;
 use crate::testing::results::{
-    OutputExcerpt, ProblemKind, RunnerEnd, TestCase, TestCounts, TestResults, TestStatus,
+    OutputExcerpt, RunnerEndMarker, TestCase, TestCounts, TestResults, TestRunProblemKind, TestStatus,
 };
 use serde::Deserialize;
 
@@ -38,7 +38,7 @@ enum ReporterEvent {
     /// A fact that a reader of the report should know.
     Note { message: String },
     /// Something that is no test went wrong.
-    Problem { kind: ProblemKind, message: String },
+    Problem { kind: TestRunProblemKind, message: String },
     /// The runner's own totals.
     Totals { passed: u64, failed: u64, skipped: u64 },
     /// The runner has reached its end.
@@ -74,12 +74,12 @@ impl LineParser for EventsParser {
             Ok(ReporterEvent::Totals { passed, failed, skipped }) => {
                 results.add_declared(TestCounts { passed, failed, skipped });
             }
-            Ok(ReporterEvent::End) => results.runner_end = RunnerEnd::Reached,
+            Ok(ReporterEvent::End) => results.runner_end = RunnerEndMarker::Reached,
             // The line may have been the failure of a test: a run with it is no success.
             Err(error) => {
                 results.truncated = true;
                 results.add_problem(
-                    ProblemKind::Mismatch,
+                    TestRunProblemKind::Mismatch,
                     format!("a line of the report on the tests cannot be read: {error}"),
                 );
             }

@@ -1,9 +1,9 @@
 //! The output of `go test -json`: a JSON object a line (`go doc test2json`).
 
 use super::line_parser::LineParser;
-use super::text::{SourceLocation, append_line};
+use super::text::{FailureLocation, append_line};
 use crate::ci::Diagnostic;
-use crate::testing::results::{ProblemKind, TestCase, TestResults, TestStatus};
+use crate::testing::results::{TestCase, TestResults, TestRunProblemKind, TestStatus};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 
@@ -77,15 +77,15 @@ impl GoParser {
 
     /// Returns where a test failed: in a file of tests where its output names one, as the trace of a panic does
     /// below the frames of Go itself.
-    fn location(&self, package: &str, output: &str) -> Option<SourceLocation> {
+    fn location(&self, package: &str, output: &str) -> Option<FailureLocation> {
         let locations: Vec<_> = output
             .lines()
-            .filter_map(|line| SourceLocation::parse(line.trim_start()))
+            .filter_map(|line| FailureLocation::parse(line.trim_start()))
             .filter(|location| location.file.ends_with(".go"))
             .collect();
         let own = locations.iter().position(|location| location.file.ends_with("_test.go"));
         let location = locations.into_iter().nth(own.unwrap_or_default())?;
-        Some(SourceLocation { file: self.path_of(package, location.file), ..location })
+        Some(FailureLocation { file: self.path_of(package, location.file), ..location })
     }
 
     fn test_ended(&mut self, event: &GoEvent, status: TestStatus, results: &mut TestResults) {
@@ -142,11 +142,11 @@ impl GoParser {
 }
 
 /// Returns the kind of the problem of a package that failed without a failed test.
-fn package_problem(output: &str) -> ProblemKind {
+fn package_problem(output: &str) -> TestRunProblemKind {
     if output.contains("[build failed]") || output.contains("[setup failed]") {
-        ProblemKind::CompileError
+        TestRunProblemKind::CompileError
     } else {
-        ProblemKind::Crashed
+        TestRunProblemKind::Crashed
     }
 }
 
@@ -180,7 +180,10 @@ impl LineParser for GoParser {
                 for diagnostic in Diagnostic::from_text(&output) {
                     results.add_diagnostic(diagnostic);
                 }
-                results.add_problem(ProblemKind::CompileError, format!("{} does not compile", event.package));
+                results.add_problem(
+                    TestRunProblemKind::CompileError,
+                    format!("{} does not compile", event.package),
+                );
             }
             _ => {}
         }

@@ -1,7 +1,7 @@
 //! The text of `go test` among anything else that a command prints.
 
 use super::text::append_line;
-use crate::testing::results::{ProcessReport, TestCase, TestResults, TestStatus};
+use crate::testing::results::{TestCase, TestProcessReport, TestResults, TestStatus};
 
 /// Finds the results that `go test` prints for people: of each package, and of each test that failed, or of each test
 /// with `-v`.
@@ -69,11 +69,11 @@ impl GoOutput {
     }
 
     /// Returns the report of all packages, if there was one.
-    pub(super) fn report(self) -> Option<ProcessReport> {
-        self.has_package.then(|| ProcessReport {
+    pub(super) fn report(self) -> Option<TestProcessReport> {
+        self.has_package.then(|| TestProcessReport {
             runner: Some("go".to_owned()),
             results: self.results,
-            ..ProcessReport::default()
+            ..TestProcessReport::default()
         })
     }
 }

@@ -1,10 +1,10 @@
 //! XML reports: `JUnit`'s, as Surefire, Gradle, `CTest`, `PHPUnit`, deno and bun write it, and Visual Studio's
 //! TRX.
 
-use super::text::{SourceLocation, append_line};
+use super::text::{FailureLocation, append_line};
 use super::trx;
 use super::xml_attributes::{number, text};
-use crate::testing::results::{ProblemKind, TestCase, TestCounts, TestResults, TestStatus};
+use crate::testing::results::{TestCase, TestCounts, TestResults, TestRunProblemKind, TestStatus};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
@@ -45,12 +45,12 @@ pub(crate) fn read_xml(document: &[u8], results: &mut TestResults) {
             }
             Ok(Event::Eof) if depth == 0 => break,
             Ok(Event::Eof) => {
-                results.add_problem(ProblemKind::Crashed, "the runner's XML report breaks off");
+                results.add_problem(TestRunProblemKind::Crashed, "the runner's XML report breaks off");
                 break;
             }
             Err(error) => {
                 results.add_problem(
-                    ProblemKind::Crashed,
+                    TestRunProblemKind::Crashed,
                     format!("the runner's XML report cannot be read: {error}"),
                 );
                 break;
@@ -80,7 +80,7 @@ struct JunitReader {
     /// The number of its attempts beside the one that counts, as Surefire writes them.
     repeats: u64,
     /// The part of the test that text belongs to.
-    text_target: Option<TextTarget>,
+    text_target: Option<JunitTextTarget>,
     text: String,
     output: String,
     /// The open suites, the outermost first.
@@ -119,7 +119,7 @@ impl JunitSuite {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum TextTarget {
+enum JunitTextTarget {
     Error,
     Output,
 }
@@ -186,11 +186,11 @@ impl JunitReader {
                 if let Some(message) = message.filter(|message| !message.is_empty()) {
                     append_line(test.error.get_or_insert_default(), &message);
                 }
-                self.text_target = Some(TextTarget::Error);
+                self.text_target = Some(JunitTextTarget::Error);
             }
             b"system-out" | b"system-err" | b"StdOut" | b"StdErr" if self.test.is_some() => {
                 self.text.clear();
-                self.text_target = Some(TextTarget::Output);
+                self.text_target = Some(JunitTextTarget::Output);
             }
             _ => {}
         }
@@ -247,7 +247,7 @@ impl JunitReader {
                 let text = std::mem::take(&mut self.text);
                 let Some(test) = &mut self.test else { return };
                 match self.text_target {
-                    Some(TextTarget::Error) => {
+                    Some(JunitTextTarget::Error) => {
                         let error = test.error.get_or_insert_default();
                         let text = text.trim();
                         // Most writers repeat the message at the head of the text.
@@ -258,7 +258,7 @@ impl JunitReader {
                             append_line(error, text);
                         }
                     }
-                    Some(TextTarget::Output) => append_line(&mut self.output, text.trim()),
+                    Some(JunitTextTarget::Output) => append_line(&mut self.output, text.trim()),
                     None => {}
                 }
                 if name != b"Message" {
@@ -305,13 +305,13 @@ fn script_file(class: &str) -> Option<&str> {
 
 /// Reads the location of a failure: in a Java stack trace the first frame of a test,
 /// `at demo.AdderTest.fails(AdderTest.java:12)`, else a `FILE:LINE` at the beginning of a line.
-fn failure_location(error: &str) -> Option<SourceLocation> {
+fn failure_location(error: &str) -> Option<FailureLocation> {
     let in_java_frame = |line: &str| {
         let inner = line.trim().strip_prefix("at ")?.rsplit_once('(')?.1.strip_suffix(')')?;
-        SourceLocation::parse(inner).filter(|location| location.file.contains("Test"))
+        FailureLocation::parse(inner).filter(|location| location.file.contains("Test"))
     };
     let at_line_start = |line: &str| {
-        SourceLocation::parse(line)
+        FailureLocation::parse(line)
             .filter(|location| location.file.contains('.') && !location.file.contains(' '))
     };
     error.lines().find_map(in_java_frame).or_else(|| error.lines().find_map(at_line_start))

@@ -2,18 +2,18 @@
 //!
 //! The counts are compared with each summary, and with cargo's exit code.
 
-use super::libtest_suites::{LibtestSuite, OpenSuites};
+use super::libtest_suites::{LibtestSuite, OpenLibtestSuites};
 use super::line_parser::LineParser;
 use super::text::append_line;
 use crate::ci::Diagnostic;
-use crate::testing::results::{ProblemKind, TestCounts, TestResults, TestStatus};
+use crate::testing::results::{TestCounts, TestResults, TestRunProblemKind, TestStatus};
 use serde_json::Value;
 use std::collections::HashSet;
 
 /// The parser of the output of `cargo test`.
 #[derive(Default)]
 pub(crate) struct LibtestParser {
-    suites: OpenSuites,
+    suites: OpenLibtestSuites,
     /// The running binary, as cargo names it: `tests/api.rs`, `unittests src/lib.rs`, `Doc-tests name`.
     binary: String,
     /// Cargo has named a binary whose suite has not begun yet.
@@ -165,7 +165,7 @@ impl LineParser for LibtestParser {
                 && trimmed.starts_with("process didn't exit successfully")
                 && line.contains("(signal:")
             {
-                results.add_problem(ProblemKind::Crashed, trimmed.to_owned());
+                results.add_problem(TestRunProblemKind::Crashed, trimmed.to_owned());
             }
             self.in_cause = trimmed == "Caused by:" || (self.in_cause && !trimmed.is_empty());
             return;

@@ -2,7 +2,7 @@
 
 use super::libtest::LibtestParser;
 use super::line_parser::LineParser;
-use crate::testing::results::{ProcessReport, TestResults};
+use crate::testing::results::{TestProcessReport, TestResults};
 
 /// Finds the suites of libtest in the output of a command: from `running 2 tests` to `test result: …`.
 #[derive(Default)]
@@ -29,15 +29,15 @@ impl LibtestOutput {
     }
 
     /// Returns the report of all suites, if there was one.
-    pub(super) fn report(mut self) -> Option<ProcessReport> {
+    pub(super) fn report(mut self) -> Option<TestProcessReport> {
         if !self.has_suite {
             return None;
         }
         self.parser.finish(&mut self.results);
-        Some(ProcessReport {
+        Some(TestProcessReport {
             runner: Some("cargo".to_owned()),
             results: self.results,
-            ..ProcessReport::default()
+            ..TestProcessReport::default()
         })
     }
 }

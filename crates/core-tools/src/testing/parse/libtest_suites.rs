@@ -5,8 +5,8 @@
 //! with as many tests as it announced, the inner one was printed by a test, and is left out. If the outer suite
 //! has no summary, its process ended in the middle, and what followed was real.
 
-use super::text::SourceLocation;
-use crate::testing::results::{ProblemKind, TestCase, TestCounts, TestResults, TestStatus};
+use super::text::FailureLocation;
+use crate::testing::results::{TestCase, TestCounts, TestResults, TestRunProblemKind, TestStatus};
 use std::collections::HashMap;
 
 /// One suite: the tests of one binary, or a print that looks like it.
@@ -54,14 +54,14 @@ impl LibtestSuite {
 
 /// The suites that have begun and not ended.
 #[derive(Default)]
-pub(super) struct OpenSuites {
+pub(super) struct OpenLibtestSuites {
     /// The innermost suite, whose lines come.
     current: Option<LibtestSuite>,
     /// The suites within which it began, the outermost first.
     outer: Vec<LibtestSuite>,
 }
 
-impl OpenSuites {
+impl OpenLibtestSuites {
     /// Returns the suite whose lines come.
     pub(super) fn current(&mut self) -> Option<&mut LibtestSuite> {
         self.current.as_mut()
@@ -233,7 +233,7 @@ fn report(mut suite: LibtestSuite, results: &mut TestResults) {
             "the test binary {} died with {missing} of its {} tests not reported",
             suite.binary, suite.expected
         );
-        results.add_problem(ProblemKind::Crashed, message);
+        results.add_problem(TestRunProblemKind::Crashed, message);
     }
     for mut test in tests.into_iter().chain(suite.failed) {
         if test.status == TestStatus::Failed
@@ -250,10 +250,10 @@ fn report(mut suite: LibtestSuite, results: &mut TestResults) {
 
 /// Reads the location of a panic: `panicked at src/lib.rs:3:5:`, before Rust 1.73 `panicked at 'why',
 /// src/lib.rs:3:5`.
-fn panic_location(error: &str) -> Option<SourceLocation> {
+fn panic_location(error: &str) -> Option<FailureLocation> {
     let (_, after) = error.split_once("panicked at ")?;
     let line = after.lines().next()?;
-    SourceLocation::parse(line)
+    FailureLocation::parse(line)
         .filter(|location| location.file.ends_with(".rs"))
-        .or_else(|| SourceLocation::parse(line.rsplit(", ").next()?))
+        .or_else(|| FailureLocation::parse(line.rsplit(", ").next()?))
 }

@@ -3,7 +3,7 @@
 //! The totals of its suites contradict each other where a suite is reported twice, so only its tests are counted.
 
 use super::line_parser::LineParser;
-use super::text::SourceLocation;
+use super::text::FailureLocation;
 use crate::testing::results::{TestCase, TestResults, TestStatus};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,12 +14,12 @@ pub(crate) struct NextestParser {
     /// The tests are selected by name. Nextest lists the ignored ones all the same, whatever they are called.
     is_selection: bool,
     /// The tests without a result of each binary whose suite has ended at least once, by the prefix of their names.
-    open: BTreeMap<String, OpenTests>,
+    open: BTreeMap<String, OpenNextestTests>,
 }
 
 /// The tests of a binary that have begun and have no result: ignored ones, and such as still run.
 #[derive(Default)]
-struct OpenTests {
+struct OpenNextestTests {
     names: Vec<String>,
     /// The number of its ignored tests.
     ignored: u64,
@@ -107,7 +107,7 @@ impl LineParser for NextestParser {
                     let parts: Vec<_> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
                     test.error = Some(parts.join("\n"));
                     let panic = text("stdout").and_then(|output| output.split_once("panicked at "));
-                    if let Some(location) = panic.and_then(|(_, after)| SourceLocation::parse(after)) {
+                    if let Some(location) = panic.and_then(|(_, after)| FailureLocation::parse(after)) {
                         (test.file, test.line) = (Some(location.file), Some(location.line));
                     }
                 }
@@ -119,7 +119,7 @@ impl LineParser for NextestParser {
     }
 
     fn finish(&mut self, results: &mut TestResults) {
-        for OpenTests { names, ignored } in std::mem::take(&mut self.open).into_values() {
+        for OpenNextestTests { names, ignored } in std::mem::take(&mut self.open).into_values() {
             if self.is_selection {
                 continue;
             }

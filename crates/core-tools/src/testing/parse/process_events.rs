@@ -6,7 +6,7 @@ use super::libtest_output::LibtestOutput;
 use super::line_parser::LineParser;
 use super::printed_summary::printed_summary;
 use super::tap_output::TapOutput;
-use crate::testing::results::{ProcessReport, TestCounts, TestResults};
+use crate::testing::results::{TestCounts, TestProcessReport, TestResults};
 use serde::Deserialize;
 
 /// The number of processes whose reports are kept.
@@ -19,21 +19,21 @@ const MAX_SUMMARIES: usize = 1_000;
 /// TAP and the text of `go test` and libtest wherever they appear on standard output.
 #[derive(Default)]
 pub(crate) struct ProcessEvents {
-    processes: Vec<OpenProcess>,
+    processes: Vec<OpenTestProcess>,
     tap: TapOutput,
     go: GoOutput,
     libtest: LibtestOutput,
 }
 
 /// A process that has written events.
-struct OpenProcess {
+struct OpenTestProcess {
     id: String,
-    report: ProcessReport,
+    report: TestProcessReport,
 }
 
 /// The part of an event that says whose it is.
 #[derive(Deserialize)]
-struct EventOwner {
+struct ReporterEventOwner {
     #[serde(default)]
     run: String,
     event: String,
@@ -42,7 +42,7 @@ struct EventOwner {
 /// An event about a process itself.
 #[derive(Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-enum ProcessEvent {
+enum ReporterProcessEvent {
     Process {
         program: String,
         arguments: Vec<String>,
@@ -63,13 +63,14 @@ enum ProcessEvent {
 }
 
 impl ProcessEvents {
-    fn process(&mut self, id: &str) -> Option<&mut ProcessReport> {
+    fn process(&mut self, id: &str) -> Option<&mut TestProcessReport> {
         // The latest one writes most.
         let known = self.processes.iter().rposition(|process| process.id == id);
         let index = match known {
             Some(index) => index,
             None if self.processes.len() < MAX_PROCESSES => {
-                self.processes.push(OpenProcess { id: id.to_owned(), report: ProcessReport::default() });
+                self.processes
+                    .push(OpenTestProcess { id: id.to_owned(), report: TestProcessReport::default() });
                 self.processes.len() - 1
             }
             None => return None,
@@ -93,7 +94,7 @@ impl LineParser for ProcessEvents {
     }
 
     fn event(&mut self, line: &str, results: &mut TestResults) {
-        let Ok(EventOwner { run, event }) = serde_json::from_str::<EventOwner>(line) else {
+        let Ok(ReporterEventOwner { run, event }) = serde_json::from_str::<ReporterEventOwner>(line) else {
             return EventsParser.line(line, results);
         };
         let Some(report) = self.process(&run) else {
@@ -109,13 +110,13 @@ impl LineParser for ProcessEvents {
             return;
         }
         match serde_json::from_str(line) {
-            Ok(ProcessEvent::Process { program, arguments, folder, script }) => {
+            Ok(ReporterProcessEvent::Process { program, arguments, folder, script }) => {
                 (report.program, report.arguments, report.folder) = (program, arguments, folder);
                 report.script = script;
             }
-            Ok(ProcessEvent::Runner { runner }) => report.runner = Some(runner),
-            Ok(ProcessEvent::Uninstrumented { why }) => report.uninstrumented = Some(why),
-            Ok(ProcessEvent::Exit { code }) => report.exit_code = u32::try_from(code & 0xff).ok(),
+            Ok(ReporterProcessEvent::Runner { runner }) => report.runner = Some(runner),
+            Ok(ReporterProcessEvent::Uninstrumented { why }) => report.uninstrumented = Some(why),
+            Ok(ReporterProcessEvent::Exit { code }) => report.exit_code = u32::try_from(code & 0xff).ok(),
             // It is told like any other line of a report that cannot be read.
             Err(_) => EventsParser.line(line, results),
         }

@@ -1,8 +1,8 @@
 //! TAP 12, 13 and 14 (<https://testanything.org>), as bats and others print it.
 
 use super::line_parser::LineParser;
-use super::text::{SourceLocation, append_line};
-use crate::testing::results::{ProblemKind, TestCase, TestResults, TestStatus};
+use super::text::{FailureLocation, append_line};
+use crate::testing::results::{TestCase, TestResults, TestRunProblemKind, TestStatus};
 
 /// The parser of TAP. Subtests (indented) are summed up by the test that follows them, so they are left out.
 #[derive(Default)]
@@ -44,9 +44,11 @@ impl TapParser {
         let Some(test) = self.open.take() else { return };
         let kind = match test.name.as_str() {
             _ if self.dialect != TapDialect::Ava || !test.status.is_failure() => None,
-            name if name.contains(" exited with a non-zero exit code") => Some(ProblemKind::CollectionError),
-            name if name.contains(" exited due to ") => Some(ProblemKind::Crashed),
-            name if name.starts_with("No tests results in ") => Some(ProblemKind::NoTests),
+            name if name.contains(" exited with a non-zero exit code") => {
+                Some(TestRunProblemKind::CollectionError)
+            }
+            name if name.contains(" exited due to ") => Some(TestRunProblemKind::Crashed),
+            name if name.starts_with("No tests results in ") => Some(TestRunProblemKind::NoTests),
             _ => None,
         };
         match kind {
@@ -63,13 +65,13 @@ fn plan(line: &str) -> Option<u64> {
 }
 
 /// The description of a test point, taken apart.
-struct TestPointDescription {
+struct TapTestPointDescription {
     name: String,
     /// The reason of a SKIP or TODO directive, or its word where it gives none.
     excuse: Option<String>,
 }
 
-impl TestPointDescription {
+impl TapTestPointDescription {
     /// Reads `name # directive`, at a `#` that is not escaped.
     fn parse(text: &str) -> Self {
         let mut from = 0;
@@ -123,11 +125,11 @@ fn split_time(name: &str) -> Option<(&str, f64)> {
 }
 
 /// Reads the location of a failure in bats: `(in test file tests/a.bats, line 7)`.
-fn bats_location(comment: &str) -> Option<SourceLocation> {
+fn bats_location(comment: &str) -> Option<FailureLocation> {
     let (_, after) = comment.split_once("file ")?;
     let (file, line) = after.rsplit_once(", line ")?;
     let line = line.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
-    Some(SourceLocation { file: file.rsplit("file ").next()?.to_owned(), line })
+    Some(FailureLocation { file: file.rsplit("file ").next()?.to_owned(), line })
 }
 
 /// Adds a line that follows a failed test to its message.
@@ -171,7 +173,7 @@ impl LineParser for TapParser {
                 } else if let Some(reason) = line.strip_prefix("Bail out!") {
                     self.close_test(results);
                     self.bailed_out = true;
-                    results.add_problem(ProblemKind::RunnerFailed, format!("Bail out!{reason}"));
+                    results.add_problem(TestRunProblemKind::RunnerFailed, format!("Bail out!{reason}"));
                 } else if let (Some(comment), Some(test)) = (line.strip_prefix('#'), &mut self.open)
                     && test.status.is_failure()
                 {
@@ -188,9 +190,9 @@ impl LineParser for TapParser {
         let rest = rest.trim_start();
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let rest = rest[digits..].trim_start();
-        let TestPointDescription { name, excuse } = match self.dialect {
-            TapDialect::Bats => TestPointDescription::parse_bats(rest, ok),
-            _ => TestPointDescription::parse(rest.strip_prefix("- ").unwrap_or(rest)),
+        let TapTestPointDescription { name, excuse } = match self.dialect {
+            TapDialect::Bats => TapTestPointDescription::parse_bats(rest, ok),
+            _ => TapTestPointDescription::parse(rest.strip_prefix("- ").unwrap_or(rest)),
         };
         // A directive wins: a TODO that fails is expected to, and one that passes is not done.
         let status = match (&excuse, ok) {
@@ -209,11 +211,11 @@ impl LineParser for TapParser {
         self.close_test(results);
         match self.planned {
             Some(planned) if planned < self.seen && self.dialect != TapDialect::Ava => results.add_problem(
-                ProblemKind::Mismatch,
+                TestRunProblemKind::Mismatch,
                 format!("{planned} tests were planned and {} reported", self.seen),
             ),
             Some(planned) if planned > self.seen && !self.bailed_out => results.add_problem(
-                ProblemKind::Crashed,
+                TestRunProblemKind::Crashed,
                 format!("{planned} tests were planned and {} reported: the run ended early", self.seen),
             ),
             _ => {}

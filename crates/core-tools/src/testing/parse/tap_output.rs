@@ -2,7 +2,7 @@
 
 use super::line_parser::LineParser;
 use super::tap::TapParser;
-use crate::testing::results::{ProblemKind, ProcessReport, TestCase, TestResults};
+use crate::testing::results::{TestCase, TestProcessReport, TestResults, TestRunProblemKind};
 
 /// Finds the TAP documents in the output of a command, and reads their tests.
 ///
@@ -131,7 +131,7 @@ impl TapOutput {
                     "the TAP on standard output has no plan (`1..N`) after its {} tests: it was cut off",
                     document.tests
                 );
-                document.results.add_problem(ProblemKind::Crashed, message);
+                document.results.add_problem(TestRunProblemKind::Crashed, message);
             }
             self.complete.push(document.results);
         }
@@ -146,10 +146,10 @@ impl TapOutput {
             if !document.tests.is_empty() && document.tests.iter().all(is_reported) {
                 continue;
             }
-            let report = ProcessReport {
+            let report = TestProcessReport {
                 runner: Some("tap".to_owned()),
                 results: document,
-                ..ProcessReport::default()
+                ..TestProcessReport::default()
             };
             results.processes.push(report);
         }
@@ -157,7 +157,7 @@ impl TapOutput {
 }
 
 /// Returns true if a process has reported a test that its TAP names as well, alone or as the suite around it.
-fn reports(process: &ProcessReport, printed: &TestCase) -> bool {
+fn reports(process: &TestProcessReport, printed: &TestCase) -> bool {
     let plain = |name: &str| name.replace(" > ", " ").replace(" › ", " ").replace(" - ", " ");
     let printed = plain(&printed.name);
     process.runner.as_deref().is_some_and(|runner| runner != "tap")
@@ -210,7 +210,7 @@ mod tests {
             output.lines().for_each(|line| tap.line(line));
             tap.finish(&mut results);
             let problems = &results.processes[0].results.problems;
-            let found = problems.iter().any(|problem| problem.kind == ProblemKind::Crashed);
+            let found = problems.iter().any(|problem| problem.kind == TestRunProblemKind::Crashed);
             assert_eq!(found, is_cut_off, "{output}");
         }
     }

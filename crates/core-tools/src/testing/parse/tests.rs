@@ -1,7 +1,7 @@
 //! The parsers against what runners really print, and against anything else.
 
 use super::*;
-use crate::testing::results::{RunnerEnd, TestCounts, TestResults};
+use crate::testing::results::{RunnerEndMarker, TestCounts, TestResults};
 use crate::testing::verdict::{RunnerExit, judge};
 use proptest::prelude::*;
 use std::time::{Duration, Instant};
@@ -184,13 +184,13 @@ fn a_test_of_phpunit_that_is_only_risky_passed() {
 #[test]
 fn ctest_is_read_while_it_runs() {
     let mut results = read(CtestParser, include_str!("recorded/ctest.txt"));
-    results.runner_end = RunnerEnd::Missing;
+    results.runner_end = RunnerEndMarker::Missing;
     insta::assert_snapshot!(outline(results, 1));
 }
 
 #[test]
 fn trx_is_read() {
-    let trx = r#"<TestRun><Results><UnitTestResult testName="A.Passes" outcome="Passed" duration="00:00:01.5000000"/><UnitTestResult testName="A.Fails" outcome="Failed" duration="00:00:00"><Output><StdOut>said</StdOut><ErrorInfo><Message>no</Message><StackTrace>at A.Fails() in /p/A.cs:line 3</StackTrace></ErrorInfo></Output></UnitTestResult><UnitTestResult testName="A.Skips" outcome="NotExecuted"/></Results></TestRun>"#;
+    let trx = r#"<TestRun><Results><UnitTestResult testName="A.Passes" outcome="Passed" duration="00:00:01.5000000"/><UnitTestResult testName="A.Fails" outcome="Failed" duration="00:00:00"><Output><StdOut>said</StdOut><ErrorInfo><Message>no</Message><JfrStackTrace>at A.Fails() in /p/A.cs:line 3</JfrStackTrace></ErrorInfo></Output></UnitTestResult><UnitTestResult testName="A.Skips" outcome="NotExecuted"/></Results></TestRun>"#;
     let results = xml(trx);
     assert_eq!(results.tests[0].duration_ms, Some(1500.0));
     insta::assert_snapshot!(outline(results, 1), @r#"

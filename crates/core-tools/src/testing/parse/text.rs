@@ -13,12 +13,12 @@ pub(super) fn append_line(message: &mut String, line: &str) {
 
 /// A line of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct SourceLocation {
+pub(super) struct FailureLocation {
     pub(super) file: String,
     pub(super) line: u64,
 }
 
-impl SourceLocation {
+impl FailureLocation {
     /// Reads `FILE:LINE` at the beginning of `text`.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ':');

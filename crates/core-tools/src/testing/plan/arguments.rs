@@ -1,7 +1,7 @@
 //! The arguments that a request adds to the commands of a runner: its own, and those that select failed tests.
 
 use super::rerun::{Rerun, rerun};
-use super::step::{StepPurpose, TestStep};
+use super::step::{TestStep, TestStepPurpose};
 use crate::ci::shell_quote::shell_quote;
 use crate::testing::error::TestError;
 use crate::testing::runner::TestRunner;
@@ -16,15 +16,15 @@ pub(super) fn with_arguments(
     if !target.filter.failed.is_empty() {
         let Rerun { arguments, doctests } = rerun(runner, &target.filter.failed)?;
         steps.retain(|step| match step.purpose {
-            StepPurpose::Tests => !arguments.is_empty(),
-            StepPurpose::Doctests => !doctests.is_empty(),
-            StepPurpose::ProjectCommand | StepPurpose::Preparation => true,
+            TestStepPurpose::Tests => !arguments.is_empty(),
+            TestStepPurpose::Doctests => !doctests.is_empty(),
+            TestStepPurpose::ProjectCommand | TestStepPurpose::Preparation => true,
         });
         for step in &mut steps {
             match step.purpose {
-                StepPurpose::Tests => add(step, runner, &arguments),
-                StepPurpose::Doctests => add(step, TestRunner::Cargo, &doctests),
-                StepPurpose::ProjectCommand | StepPurpose::Preparation => {}
+                TestStepPurpose::Tests => add(step, runner, &arguments),
+                TestStepPurpose::Doctests => add(step, TestRunner::Cargo, &doctests),
+                TestStepPurpose::ProjectCommand | TestStepPurpose::Preparation => {}
             }
         }
     }
@@ -33,8 +33,8 @@ pub(super) fn with_arguments(
             return Err(TestError::NoArguments(runner));
         }
         // The arguments of nextest are not those of the tests in documentation.
-        steps.retain(|step| step.purpose != StepPurpose::Doctests);
-        for step in steps.iter_mut().filter(|step| step.purpose == StepPurpose::Tests) {
+        steps.retain(|step| step.purpose != TestStepPurpose::Doctests);
+        for step in steps.iter_mut().filter(|step| step.purpose == TestStepPurpose::Tests) {
             add(step, runner, &target.arguments);
         }
     }

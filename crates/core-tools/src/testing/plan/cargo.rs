@@ -1,7 +1,7 @@
 //! The commands of cargo and of nextest.
 
 use super::cargo_targets::CargoSelection;
-use super::step::{ResultSource, StepPurpose, TestStep};
+use super::step::{TestResultSource, TestStep, TestStepPurpose};
 use crate::testing::error::TestError;
 use crate::testing::parse::{LibtestParser, NextestParser};
 use crate::testing::target::TestTarget;
@@ -30,7 +30,7 @@ pub(super) fn nextest(target: &TestTarget) -> Result<Vec<TestStep>, TestError> {
         |word: &String| ["-E", "--filter-expr", "--filterset"].iter().any(|option| word.starts_with(option));
     let is_selection = filter.is_some() || target.arguments.iter().any(selects);
     let parser = if is_selection { NextestParser::of_selection() } else { NextestParser::default() };
-    let step = TestStep::new("cargo", &ARGUMENTS, ResultSource::Stdout(Box::new(parser))).args(&options);
+    let step = TestStep::new("cargo", &ARGUMENTS, TestResultSource::Stdout(Box::new(parser))).args(&options);
     let exact = filter.as_deref().and_then(exact_filterset);
     let step = match &exact {
         Some(filterset) => step.args(&["-E", filterset]),
@@ -41,7 +41,7 @@ pub(super) fn nextest(target: &TestTarget) -> Result<Vec<TestStep>, TestError> {
         .display_as("cargo nextest run --no-fail-fast", ARGUMENTS.len());
     let mut steps = vec![step];
     if target.filter.path().is_none() && exact.is_none() {
-        let doctests = libtest_step(&["test", "--doc", "--no-fail-fast"]).purpose(StepPurpose::Doctests);
+        let doctests = libtest_step(&["test", "--doc", "--no-fail-fast"]).purpose(TestStepPurpose::Doctests);
         steps.push(with_filter(doctests, filter.as_deref()));
     }
     Ok(steps)
@@ -50,7 +50,7 @@ pub(super) fn nextest(target: &TestTarget) -> Result<Vec<TestStep>, TestError> {
 /// Returns a step of cargo whose output libtest writes. Cargo names each binary on standard error, so the
 /// streams are read as one.
 fn libtest_step(arguments: &[&str]) -> TestStep {
-    TestStep::new("cargo", arguments, ResultSource::MergedOutput(Box::new(LibtestParser::default())))
+    TestStep::new("cargo", arguments, TestResultSource::MergedOutput(Box::new(LibtestParser::default())))
 }
 
 fn with_filter(step: TestStep, filter: Option<&str>) -> TestStep {

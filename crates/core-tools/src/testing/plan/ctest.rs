@@ -2,7 +2,7 @@
 
 use super::patterns::escape_regex;
 use super::report_folder::ReportFolder;
-use super::step::{ResultSource, StepPurpose, TestStep};
+use super::step::{TestResultSource, TestStep, TestStepPurpose};
 use crate::testing::error::TestError;
 use crate::testing::parse::CtestParser;
 use crate::testing::target::TestTarget;
@@ -34,11 +34,11 @@ pub(super) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<T
     let junit = reports.file("ctest.xml");
     let arguments = ["--test-dir", folder, "--output-junit", &junit, "--output-on-failure"];
     let pattern = target.filter.pattern(escape_regex);
-    let step = TestStep::new("ctest", &arguments, ResultSource::XmlAfterStdout(Box::new(CtestParser)));
+    let step = TestStep::new("ctest", &arguments, TestResultSource::XmlAfterStdout(Box::new(CtestParser)));
     steps.push(step.option("-R", pattern.as_deref()));
     Ok(steps)
 }
 
 fn preparation(arguments: &[&str]) -> TestStep {
-    TestStep::new("cmake", arguments, ResultSource::ExitCode).purpose(StepPurpose::Preparation)
+    TestStep::new("cmake", arguments, TestResultSource::ExitCode).purpose(TestStepPurpose::Preparation)
 }

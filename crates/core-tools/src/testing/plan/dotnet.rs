@@ -2,7 +2,7 @@
 
 use super::patterns::file_stem;
 use super::report_folder::ReportFolder;
-use super::step::{ResultSource, TestStep};
+use super::step::{TestResultSource, TestStep};
 use crate::testing::target::TestTarget;
 
 pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
@@ -15,7 +15,7 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
         (Some(of_name), Some(pattern)) => Some(format!("{of_name}&({pattern})")),
         (of_name, pattern) => of_name.or_else(|| pattern.map(str::to_owned)),
     };
-    TestStep::new("dotnet", &["test"], ResultSource::Xml)
+    TestStep::new("dotnet", &["test"], TestResultSource::Xml)
         .maybe_arg(project_file)
         .args(&["--logger", "trx", "--results-directory", reports.path()])
         .option("--filter", filter.as_deref())

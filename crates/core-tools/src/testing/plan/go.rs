@@ -1,7 +1,7 @@
 //! The command of `go test`.
 
 use super::patterns::escape_regex;
-use super::step::{ResultSource, TestStep};
+use super::step::{TestResultSource, TestStep};
 use crate::ci::project::Project;
 use crate::testing::parse::{GoModule, GoParser};
 use crate::testing::target::{GoTestName, TestTarget};
@@ -23,7 +23,7 @@ pub(super) fn test(target: &TestTarget) -> TestStep {
     TestStep::new(
         "go",
         &["test", "-json", "-count=1"],
-        ResultSource::Stdout(Box::new(GoParser::of_modules(modules(&target.project)))),
+        TestResultSource::Stdout(Box::new(GoParser::of_modules(modules(&target.project)))),
     )
     .option("-run", pattern.as_deref())
     .args(&[&packages])

@@ -2,7 +2,7 @@
 
 use super::patterns::{BETWEEN_TITLES, escape_regex, title_pattern};
 use super::report_folder::{NODE_EXIT, ReportFolder};
-use super::step::{ResultSource, TestStep};
+use super::step::{TestResultSource, TestStep};
 use crate::ci::project::Project;
 use crate::testing::parse::TapParser;
 use crate::testing::target::TestTarget;
@@ -47,7 +47,7 @@ pub(super) fn ava(target: &TestTarget) -> TestStep {
         .args(&["--tap"])
         .option("--match", pattern.as_deref())
         .maybe_arg(target.filter.path());
-    TestStep { source: ResultSource::Stdout(Box::new(TapParser::of_ava())), ..step }
+    TestStep { source: TestResultSource::Stdout(Box::new(TapParser::of_ava())), ..step }
 }
 
 pub(super) fn playwright(target: &TestTarget, reports: &ReportFolder) -> TestStep {
@@ -71,7 +71,7 @@ pub(super) fn node(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     // Before version 22 a pattern is matched against a test's own title, and not against those around it.
     let own_title =
         name.and_then(|name| name.rsplit_once(" > ")).map(|(_, own)| format!("^{}$", escape_regex(own)));
-    let step = TestStep::new("node", &[], ResultSource::Events)
+    let step = TestStep::new("node", &[], TestResultSource::Events)
         .flags(&target.flags)
         .args(&["--test", &reporter, destination, &format!("--require={}", reports.file(NODE_EXIT))])
         .option("--test-name-pattern", name_pattern(target).as_deref())
@@ -107,7 +107,7 @@ fn node_program(project: &Project, names: &[&str]) -> TestStep {
     } else {
         folder.folder().to_absolute().join(&path).to_string_lossy().into_owned()
     };
-    TestStep::new("node", &[&program], ResultSource::Events)
+    TestStep::new("node", &[&program], TestResultSource::Events)
 }
 
 /// Returns the files that `node --test` would find in a folder. Not all of its versions take a folder.

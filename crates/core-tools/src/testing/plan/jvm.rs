@@ -1,14 +1,14 @@
 //! The commands of Maven and Gradle.
 
 use super::patterns::file_stem;
-use super::step::{ResultSource, TestStep};
+use super::step::{TestResultSource, TestStep};
 use crate::testing::target::{TestFilter, TestTarget};
 
 pub(super) fn maven(target: &TestTarget) -> TestStep {
     let step = TestStep::new(
         "mvn",
         &["--batch-mode", "--no-transfer-progress", "test"],
-        ResultSource::XmlInProject(&["target/surefire-reports"]),
+        TestResultSource::XmlInProject(&["target/surefire-reports"]),
     );
     let pattern = target.filter.pattern(str::to_owned);
     let name = pattern.as_deref();
@@ -34,7 +34,7 @@ pub(super) fn gradle(target: &TestTarget) -> TestStep {
         // A daemon would outlive the run, and with it a test that hangs. Tests that are up to date would not run
         // without `cleanTest`; no option for that is known to every version.
         &["cleanTest", "test", "--continue", "--console=plain", "--no-daemon"],
-        ResultSource::XmlInProject(&["build/test-results/test"]),
+        TestResultSource::XmlInProject(&["build/test-results/test"]),
     );
     let class = class(&target.filter).map(|class| format!("*{class}"));
     let pattern =

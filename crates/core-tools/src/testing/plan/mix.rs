@@ -1,7 +1,7 @@
 //! The command of `mix test`.
 
 use super::report_folder::ReportFolder;
-use super::step::{ResultSource, TestStep};
+use super::step::{TestResultSource, TestStep};
 use crate::testing::error::TestError;
 use crate::testing::target::TestTarget;
 
@@ -14,7 +14,7 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> Result<TestSt
     let step = TestStep::new(
         "elixir",
         &["-r", &formatter, "-S", "mix", "test", "--formatter", "CoreToolsFormatter"],
-        ResultSource::Events,
+        TestResultSource::Events,
     );
     let skip = step.arguments.len();
     let only = target.filter.name().map(only);

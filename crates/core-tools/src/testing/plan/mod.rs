@@ -23,5 +23,5 @@ mod tests;
 
 pub(crate) use pytest::environment_manager;
 pub(crate) use report_folder::{EVENTS_FILE, PROGRAMS, REPORTERS, ReportFolder};
-pub(crate) use step::{EnvironmentAddition, ResultSource, StepPurpose, TestStep};
+pub(crate) use step::{EnvironmentAddition, TestResultSource, TestStep, TestStepPurpose};
 pub(crate) use steps::steps;

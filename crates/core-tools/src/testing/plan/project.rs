@@ -1,9 +1,9 @@
 //! The command of a project's own test command.
 
 use super::report_folder::{PROGRAMS_FOLDER, ReportFolder};
-use super::step::{EnvironmentAddition, ResultSource, StepPurpose, TestStep};
+use super::step::{EnvironmentAddition, TestResultSource, TestStep, TestStepPurpose};
 use crate::ci::shell_quote::shell_quote;
-use crate::testing::project_command::{CommandPart, OwnReport, ProjectCommand, ReporterLoading};
+use crate::testing::project_command::{CommandPart, ProjectCommand, ReporterLoading, RunnerOwnReport};
 
 /// The variable in which every Node process finds options.
 const NODE_OPTIONS: &str = "NODE_OPTIONS";
@@ -13,9 +13,9 @@ const OWN_REPORT: &str = "own.xml";
 /// Returns the step that runs a project's own test command as it is, with our reporters in its processes.
 pub(super) fn test(command: &ProjectCommand, reports: &ReportFolder) -> TestStep {
     let arguments: Vec<_> = command.arguments.iter().map(String::as_str).collect();
-    let source = ResultSource::ProcessEvents { xml_of: command.own_report.map(|report| report.runner) };
+    let source = TestResultSource::ProcessEvents { xml_of: command.own_report.map(|report| report.runner) };
     let mut step = TestStep::new(&command.program, &arguments, source);
-    if let Some(OwnReport { separator, option, .. }) = command.own_report {
+    if let Some(RunnerOwnReport { separator, option, .. }) = command.own_report {
         let name = command.program.rsplit('/').next().unwrap_or(&command.program);
         let words = std::iter::once(name).chain(arguments);
         step.display = words.collect::<Vec<_>>().join(" ");
@@ -31,7 +31,7 @@ pub(super) fn test(command: &ProjectCommand, reports: &ReportFolder) -> TestStep
         additions.extend(additions_of_languages(command, reports));
     }
     let step = step.additions(additions);
-    TestStep { parts: command.parts.clone(), ..step.purpose(StepPurpose::ProjectCommand) }
+    TestStep { parts: command.parts.clone(), ..step.purpose(TestStepPurpose::ProjectCommand) }
 }
 
 /// Returns the additions that make each Node process load our module. A script that sets `NODE_OPTIONS` itself takes ours away:

@@ -1,7 +1,7 @@
 //! The command of pytest, and the interpreter that runs it.
 
 use super::report_folder::ReportFolder;
-use super::step::{ResultSource, TestStep};
+use super::step::{TestResultSource, TestStep};
 use crate::ci::project::Project;
 use crate::testing::project_command::pytest_words_of_tox;
 use crate::testing::target::{TestFilter, TestTarget};
@@ -10,7 +10,7 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let PythonInterpreter { program, arguments, display } = PythonInterpreter::of(target);
     // A cache of our own: `--last-failed` and its like find one, and the project's is left alone.
     let cache = format!("cache_dir={}", reports.file("cache"));
-    let step = TestStep::new(&program, arguments, ResultSource::Events).args(&[
+    let step = TestStep::new(&program, arguments, TestResultSource::Events).args(&[
         &reports.file("pytest.py"),
         &reports.events(),
         "-o",
@@ -40,7 +40,7 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
 /// Returns the command of the standard library's own runner.
 pub(super) fn unittest(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let PythonInterpreter { program, arguments, display } = PythonInterpreter::of(target);
-    let step = TestStep::new(&program, arguments, ResultSource::Events)
+    let step = TestStep::new(&program, arguments, TestResultSource::Events)
         .args(&[&reports.file("unittest_main.py"), &reports.events()]);
     let skip = step.arguments.len();
     let filter = &target.filter;

@@ -1,7 +1,7 @@
 //! The command of `RSpec`.
 
 use super::report_folder::ReportFolder;
-use super::step::{ResultSource, TestStep};
+use super::step::{TestResultSource, TestStep};
 use crate::testing::target::TestTarget;
 
 pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
@@ -15,7 +15,7 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     };
     let (formatter, events) = (reports.file("rspec.rb"), reports.events());
     // The first formatter is for people, and writes to standard output.
-    let step = TestStep::new(program, arguments, ResultSource::Events)
+    let step = TestStep::new(program, arguments, TestResultSource::Events)
         .args(&["--require", &formatter])
         .args(&["--format", "progress", "--format", "CoreToolsFormatter", "--out", &events]);
     let skip = step.arguments.len();

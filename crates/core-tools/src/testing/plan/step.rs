@@ -17,8 +17,8 @@ pub(crate) struct TestStep {
     pub(crate) shown_variables: usize,
     /// The command as a person would type it.
     pub(crate) display: String,
-    pub(crate) source: ResultSource,
-    pub(crate) purpose: StepPurpose,
+    pub(crate) source: TestResultSource,
+    pub(crate) purpose: TestStepPurpose,
     /// The commands that the project's own command consists of.
     pub(crate) parts: Vec<CommandPart>,
 }
@@ -60,7 +60,7 @@ impl EnvironmentAddition {
 
 /// The purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StepPurpose {
+pub(crate) enum TestStepPurpose {
     /// It runs tests.
     Tests,
     /// It runs the project's own test command, in which runners may be several, or none.
@@ -72,7 +72,7 @@ pub(crate) enum StepPurpose {
 }
 
 /// The place where a step's results are read.
-pub(crate) enum ResultSource {
+pub(crate) enum TestResultSource {
     /// Standard output.
     Stdout(Box<dyn LineParser>),
     /// Both output streams, merged: the order of their lines matters.
@@ -92,7 +92,7 @@ pub(crate) enum ResultSource {
     ExitCode,
 }
 
-impl ResultSource {
+impl TestResultSource {
     /// Takes the parser of the lines that the step prints or writes.
     pub(crate) fn take_parser(&mut self) -> Box<dyn LineParser> {
         match self {
@@ -118,7 +118,7 @@ impl ResultSource {
 }
 
 impl TestStep {
-    pub(crate) fn new(program: &str, arguments: &[&str], source: ResultSource) -> Self {
+    pub(crate) fn new(program: &str, arguments: &[&str], source: TestResultSource) -> Self {
         let step = Self {
             display: String::new(),
             shown_variables: 0,
@@ -128,7 +128,7 @@ impl TestStep {
             additions: Vec::new(),
             parts: Vec::new(),
             source,
-            purpose: StepPurpose::Tests,
+            purpose: TestStepPurpose::Tests,
         };
         step.args(arguments)
     }
@@ -179,7 +179,7 @@ impl TestStep {
         self.env(EVENTS_VARIABLE, reports.events())
     }
 
-    pub(crate) fn purpose(self, purpose: StepPurpose) -> Self {
+    pub(crate) fn purpose(self, purpose: TestStepPurpose) -> Self {
         Self { purpose, ..self }
     }
 

@@ -3,7 +3,7 @@
 use super::arguments::with_arguments;
 use super::patterns::{BETWEEN_TITLES, escape_regex, phpunit_pattern, title_pattern};
 use super::report_folder::ReportFolder;
-use super::step::{ResultSource, StepPurpose, TestStep};
+use super::step::{TestResultSource, TestStep, TestStepPurpose};
 use super::{bats, cargo, ctest, dotnet, go, javascript, jvm, mix, project, pytest, rspec};
 use crate::ci::node::package_manager;
 use crate::testing::detect::is_django;
@@ -96,7 +96,7 @@ fn whole(target: &TestTarget, command: ProjectCommand) -> Result<ProjectCommand,
 
 fn deno(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let junit = format!("--junit-path={}", reports.file("deno.xml"));
-    TestStep::new("deno", &["test"], ResultSource::Xml)
+    TestStep::new("deno", &["test"], TestResultSource::Xml)
         .flags(&target.flags)
         .args(&[&junit])
         .option("--filter", target.filter.pattern(str::to_owned).as_deref())
@@ -106,7 +106,7 @@ fn deno(target: &TestTarget, reports: &ReportFolder) -> TestStep {
 fn bun(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let junit = format!("--reporter-outfile={}", reports.file("bun.xml"));
     let pattern = target.filter.pattern(|name| title_pattern(name, BETWEEN_TITLES));
-    TestStep::new("bun", &["test", "--reporter=junit", &junit], ResultSource::Xml)
+    TestStep::new("bun", &["test", "--reporter=junit", &junit], TestResultSource::Xml)
         .option("--test-name-pattern", pattern.as_deref())
         .maybe_arg(target.filter.path())
 }
@@ -115,7 +115,7 @@ fn phpunit(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     const OF_PROJECT: &str = "vendor/bin/phpunit";
     let program = if target.project.contains(OF_PROJECT) { OF_PROJECT } else { "phpunit" };
     let pattern = target.filter.pattern(phpunit_pattern);
-    TestStep::new(program, &["--log-junit", &reports.file("phpunit.xml")], ResultSource::Xml)
+    TestStep::new(program, &["--log-junit", &reports.file("phpunit.xml")], TestResultSource::Xml)
         .option("--filter", pattern.as_deref())
         .maybe_arg(target.filter.path())
 }
@@ -125,7 +125,7 @@ fn swift(target: &TestTarget) -> Result<TestStep, TestError> {
         return Err(target.cannot_select("the name of a test"));
     }
     let pattern = target.filter.pattern(escape_regex);
-    let source = ResultSource::ProcessEvents { xml_of: None };
+    let source = TestResultSource::ProcessEvents { xml_of: None };
     let step = TestStep::new("swift", &["test"], source).option("--filter", pattern.as_deref());
-    Ok(step.purpose(StepPurpose::ProjectCommand))
+    Ok(step.purpose(TestStepPurpose::ProjectCommand))
 }

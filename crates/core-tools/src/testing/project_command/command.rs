@@ -12,7 +12,7 @@ pub(crate) struct ProjectCommand {
     pub(crate) parts: Vec<CommandPart>,
     pub(crate) loading: ReporterLoading,
     /// The report that the last program of the command writes, where an argument asks for one.
-    pub(crate) own_report: Option<OwnReport>,
+    pub(crate) own_report: Option<RunnerOwnReport>,
     /// The variable, with its words, that makes the command pass our variables on to what it starts.
     pub(crate) pass_on: Option<(&'static str, String)>,
     /// The facts about the choice of the command that the report notes.
@@ -40,7 +40,7 @@ pub(crate) enum ReporterLoading {
 
 /// A report in `JUnit`'s XML that a runner writes where an argument at the end of a command asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct OwnReport {
+pub(crate) struct RunnerOwnReport {
     pub(crate) runner: TestRunner,
     /// The words before the argument itself: package managers want `--` before what is not theirs.
     pub(crate) separator: Option<&'static str>,

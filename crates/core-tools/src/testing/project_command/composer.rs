@@ -1,6 +1,6 @@
 //! The test command of a PHP project: Composer's script `test`.
 
-use super::command::{CommandPart, OwnReport, ProjectCommand};
+use super::command::{CommandPart, ProjectCommand, RunnerOwnReport};
 use crate::ci::project::Project;
 use crate::testing::project_command::script::file_name;
 use crate::testing::runner::TestRunner;
@@ -18,7 +18,7 @@ pub(super) fn test_command(project: &Project) -> Option<ProjectCommand> {
     // Composer gives further arguments to each command of a script.
     let is_phpunit = |part: &CommandPart| part.command.words.iter().any(|word| file_name(word) == "phpunit");
     let takes_report = matches!(&parts[..], [part] if is_phpunit(part));
-    let own_report = takes_report.then_some(OwnReport {
+    let own_report = takes_report.then_some(RunnerOwnReport {
         runner: TestRunner::Phpunit,
         separator: Some("--"),
         option: "--log-junit=",

@@ -1,6 +1,6 @@
 //! The test command of a Deno project: its task `test`.
 
-use super::command::{CommandPart, OwnReport, ProjectCommand};
+use super::command::{CommandPart, ProjectCommand, RunnerOwnReport};
 use crate::ci::project::Project;
 use crate::testing::runner::TestRunner;
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub(super) fn test_command(project: &Project) -> Option<ProjectCommand> {
     // Further arguments go to the last command of a task.
     let is_test = |part: &&CommandPart| part.command.words.starts_with(&["deno".into(), "test".into()]);
     let takes_report = parts.last().filter(is_test).is_some() && !task.contains("--junit-path");
-    let own_report = takes_report.then_some(OwnReport {
+    let own_report = takes_report.then_some(RunnerOwnReport {
         runner: TestRunner::Deno,
         separator: None,
         option: "--junit-path=",

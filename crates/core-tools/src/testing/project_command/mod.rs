@@ -21,7 +21,7 @@ mod runner_flags;
 mod script;
 mod tox;
 
-pub(crate) use command::{CommandPart, OwnReport, ProjectCommand, ReporterLoading};
+pub(crate) use command::{CommandPart, ProjectCommand, ReporterLoading, RunnerOwnReport};
 pub(crate) use django::django;
 pub(crate) use find::{commands_not_run, flags_of_runner, project_command};
 pub(crate) use runner_flags::RunnerFlags;

@@ -1,7 +1,7 @@
 //! The commands of a run that takes several, such as nextest and the tests in documentation after it.
 
-use crate::testing::plan::{StepPurpose, TestStep};
-use crate::testing::results::{ProblemKind, TestCommand};
+use crate::testing::plan::{TestStep, TestStepPurpose};
+use crate::testing::results::{TestCommand, TestRunProblemKind};
 use crate::testing::runner::TestRunner;
 use crate::testing::verdict::StepVerdict;
 
@@ -13,7 +13,7 @@ pub(crate) struct StepCommands {
 /// One command of a run.
 struct StepCommand {
     command: TestCommand,
-    purpose: StepPurpose,
+    purpose: TestStepPurpose,
     has_run: bool,
     has_failed: bool,
     /// It has nothing to tell: there are no tests of its kind.
@@ -29,9 +29,9 @@ impl StepCommands {
                 script: None,
                 folder: None,
                 runner: match step.purpose {
-                    StepPurpose::Doctests => Some(TestRunner::Cargo.name().to_owned()),
-                    StepPurpose::Tests => Some(runner.name().to_owned()),
-                    StepPurpose::ProjectCommand | StepPurpose::Preparation => None,
+                    TestStepPurpose::Doctests => Some(TestRunner::Cargo.name().to_owned()),
+                    TestStepPurpose::Tests => Some(runner.name().to_owned()),
+                    TestStepPurpose::ProjectCommand | TestStepPurpose::Preparation => None,
                 },
                 exit_code: None,
                 passed: 0,
@@ -52,7 +52,7 @@ impl StepCommands {
         let mut line = String::new();
         for (index, step) in self.steps.iter().enumerate() {
             if index > 0 {
-                line.push_str(if step.purpose == StepPurpose::Doctests { "; " } else { " && " });
+                line.push_str(if step.purpose == TestStepPurpose::Doctests { "; " } else { " && " });
             }
             line.push_str(&step.command.command);
         }
@@ -70,7 +70,7 @@ impl StepCommands {
         step.has_run = true;
         step.has_failed = verdict.exit_code != Some(0);
         let has_no_tests =
-            verdict.problem.as_ref().is_some_and(|problem| problem.kind == ProblemKind::NoTests);
+            verdict.problem.as_ref().is_some_and(|problem| problem.kind == TestRunProblemKind::NoTests);
         step.is_empty = has_no_tests && counts.total() == 0;
         if ran_after_failure {
             step.command.note = Some("it ran although the command before it had failed".to_owned());
@@ -80,7 +80,7 @@ impl StepCommands {
     /// Returns what a report tells of the commands that run tests: nothing if there is only one.
     pub(crate) fn into_commands(self) -> Vec<TestCommand> {
         let runs_tests =
-            |step: &StepCommand| matches!(step.purpose, StepPurpose::Tests | StepPurpose::Doctests);
+            |step: &StepCommand| matches!(step.purpose, TestStepPurpose::Tests | TestStepPurpose::Doctests);
         let told: Vec<_> = self.steps.into_iter().filter(|step| runs_tests(step) && !step.is_empty).collect();
         if told.len() < 2 {
             return Vec::new();

@@ -1,7 +1,7 @@
 //! One report of all steps of a run.
 
 use super::test_report::TestReport;
-use crate::testing::results::{ProblemKind, RunProblem, TestCommand, TestCounts};
+use crate::testing::results::{TestCommand, TestCounts, TestRunProblem, TestRunProblemKind};
 use crate::testing::runner::TestRunner;
 use crate::testing::verdict::StepVerdict;
 
@@ -33,7 +33,7 @@ pub(crate) fn merge(runner: TestRunner, steps: Vec<StepVerdict>) -> TestReport {
             report.exit_code = step.exit_code;
         }
         let problem =
-            step.problem.filter(|problem| problem.kind != ProblemKind::NoTests || !has_executed_tests);
+            step.problem.filter(|problem| problem.kind != TestRunProblemKind::NoTests || !has_executed_tests);
         report.commands.extend(step.commands);
         is_unverified |= step.is_unverified;
         let explains_itself = problem.is_none() && step.explains_itself;
@@ -66,11 +66,11 @@ fn only_runner(commands: &[TestCommand]) -> Option<TestRunner> {
 }
 
 fn has_no_tests(step: &StepVerdict) -> bool {
-    step.problem.as_ref().is_some_and(|problem| problem.kind == ProblemKind::NoTests)
+    step.problem.as_ref().is_some_and(|problem| problem.kind == TestRunProblemKind::NoTests)
 }
 
 /// Returns the problem whose kind hides the other, the earlier one if they are alike.
-fn graver(earlier: Option<RunProblem>, later: Option<RunProblem>) -> Option<RunProblem> {
+fn graver(earlier: Option<TestRunProblem>, later: Option<TestRunProblem>) -> Option<TestRunProblem> {
     match (earlier, later) {
         (Some(earlier), Some(later)) if later.kind < earlier.kind => Some(later),
         (earlier, later) => earlier.or(later),

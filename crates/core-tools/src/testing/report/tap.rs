@@ -75,7 +75,7 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::results::{ProblemKind, RunProblem, TestCase};
+    use crate::testing::results::{TestCase, TestRunProblem, TestRunProblemKind};
 
     #[test]
     fn names_with_special_characters_and_line_ends_stay_on_their_line() {
@@ -84,7 +84,7 @@ mod tests {
             TestCase { error: Some("a\nb".into()), ..TestCase::new("first\n# SKIP\\", TestStatus::Failed) },
             TestCase { error: Some("why".into()), ..TestCase::new("二", TestStatus::Skipped) },
         ];
-        report.error = Some(RunProblem::new(ProblemKind::Crashed, "died\nhere"));
+        report.error = Some(TestRunProblem::new(TestRunProblemKind::Crashed, "died\nhere"));
         insta::assert_snapshot!(report.to_tap(), @r#"
         TAP version 14
         1..2

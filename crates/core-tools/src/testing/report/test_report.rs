@@ -1,7 +1,7 @@
 //! The report on a run of tests.
 
 use crate::ci::Diagnostic;
-use crate::testing::results::{FailedTests, RunProblem, TestCase, TestCommand};
+use crate::testing::results::{FailedTests, TestCase, TestCommand, TestRunProblem};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub struct TestReport {
     pub deselected: u64,
     /// The reason why the run as a whole is no success, beyond failing tests.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<RunProblem>,
+    pub error: Option<TestRunProblem>,
     /// The tests, failures first, otherwise in the runner's order.
     pub tests: Vec<TestCase>,
     /// The number of failed tests that `tests` has no room for.

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct RunProblem {
+pub struct TestRunProblem {
     /// The kind of the problem.
-    pub kind: ProblemKind,
+    pub kind: TestRunProblemKind,
     /// The problem in words.
     pub message: String,
 }
 
-impl RunProblem {
+impl TestRunProblem {
     /// Creates a problem of this kind.
-    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: TestRunProblemKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 }
@@ -25,7 +25,7 @@ impl RunProblem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum ProblemKind {
+pub enum TestRunProblemKind {
     /// The time limit of the run ended it.
     TimedOut,
     /// The caller ended it.

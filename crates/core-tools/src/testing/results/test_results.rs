@@ -2,7 +2,7 @@
 
 use super::counts::TestCounts;
 use super::excerpt::OutputExcerpt;
-use super::problem::{ProblemKind, RunProblem};
+use super::problem::{TestRunProblem, TestRunProblemKind};
 use super::test_case::{TestCase, TestStatus};
 use crate::ci::Diagnostic;
 use process_runner::clean;
@@ -43,9 +43,9 @@ pub(crate) struct TestResults {
     pub(crate) reports_whole_plan: bool,
     /// Tests that have begun and not ended, oldest first.
     pub(crate) running: VecDeque<String>,
-    pub(crate) problems: Vec<RunProblem>,
+    pub(crate) problems: Vec<TestRunProblem>,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    pub(crate) runner_end: RunnerEnd,
+    pub(crate) runner_end: RunnerEndMarker,
     /// A test, a diagnostic, or a part of a message was left out.
     pub(crate) truncated: bool,
     /// The time limit is ending the run: a test that fails from now on was ended by it.
@@ -55,7 +55,7 @@ pub(crate) struct TestResults {
     /// A test was executed whose name contains the requested one.
     pub(crate) requested_name_executed: bool,
     /// The reports of the processes of a project's own test command; their tests are not among `tests` yet.
-    pub(crate) processes: Vec<ProcessReport>,
+    pub(crate) processes: Vec<TestProcessReport>,
     /// The lines with which runners say for people what their tests came to, as a project's own test command printed them.
     pub(crate) summaries: Vec<PrintedSummary>,
     message_bytes: usize,
@@ -74,7 +74,7 @@ pub(crate) struct PrintedSummary {
 
 /// The report of one process of a project's test command, which a reporter in it wrote.
 #[derive(Debug, Default)]
-pub(crate) struct ProcessReport {
+pub(crate) struct TestProcessReport {
     /// The package whose program it runs, or `node` for a file of the project.
     pub(crate) program: String,
     pub(crate) arguments: Vec<String>,
@@ -91,7 +91,7 @@ pub(crate) struct ProcessReport {
     pub(crate) results: TestResults,
 }
 
-impl ProcessReport {
+impl TestProcessReport {
     /// Returns true for a report that was read from standard output, or from a file that the command was told to
     /// write: of which program it is, nothing says.
     pub(crate) fn is_printed(&self) -> bool {
@@ -101,7 +101,7 @@ impl ProcessReport {
 
 /// The marker that a runner writes at its own end, where its format has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum RunnerEnd {
+pub(crate) enum RunnerEndMarker {
     /// The format has no such marker.
     #[default]
     Unmarked,
@@ -210,15 +210,15 @@ impl TestResults {
 
     /// Records that the format marks the end of a run, which has not come yet.
     pub(crate) fn expect_runner_end(&mut self) {
-        if self.runner_end == RunnerEnd::Unmarked {
-            self.runner_end = RunnerEnd::Missing;
+        if self.runner_end == RunnerEndMarker::Unmarked {
+            self.runner_end = RunnerEndMarker::Missing;
         }
     }
 
-    pub(crate) fn add_problem(&mut self, kind: ProblemKind, message: impl Into<String>) {
+    pub(crate) fn add_problem(&mut self, kind: TestRunProblemKind, message: impl Into<String>) {
         if self.problems.len() < MAX_PROBLEMS {
             let message = OutputExcerpt::new(&without_escapes(&message.into()), MAX_MESSAGE_BYTES).text;
-            self.problems.push(RunProblem { kind, message });
+            self.problems.push(TestRunProblem { kind, message });
         }
     }
 

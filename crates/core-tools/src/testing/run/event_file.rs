@@ -15,7 +15,7 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// Reads the file of events while it grows, from where it stopped the last time.
 #[derive(Default)]
-pub(super) struct EventFile {
+pub(super) struct ReporterEventFile {
     /// Kept open: a test may remove what it finds in the folder for temporary files.
     file: Option<File>,
     offset: u64,
@@ -23,7 +23,7 @@ pub(super) struct EventFile {
     open_line: Vec<u8>,
 }
 
-impl EventFile {
+impl ReporterEventFile {
     /// Reads the complete lines that came since the last call.
     pub(super) fn read(
         &mut self,

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 const MAX_NAMED: usize = 20;
 
 /// The untracked files of a repository at one time.
-pub(super) struct UntrackedFiles(BTreeSet<String>);
+pub(super) struct UntrackedFilesBeforeTests(BTreeSet<String>);
 
-impl UntrackedFiles {
+impl UntrackedFilesBeforeTests {
     /// Lists them. `None` where the project is in no repository, and where git needs too long: a run of tests neither
     /// fails nor waits for it.
     #[cfg(feature = "git")]

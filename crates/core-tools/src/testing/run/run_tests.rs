@@ -1,6 +1,6 @@
 //! One run of a project's tests, from the request to the report.
 
-use super::new_files::UntrackedFiles;
+use super::new_files::UntrackedFilesBeforeTests;
 use super::step_runner::StepRunner;
 use crate::ci::Commands;
 use crate::ci::shell_quote::shell_quote;
@@ -77,7 +77,7 @@ pub async fn run_tests(
     if additions.iter().any(|addition| addition.name() == "PATH") {
         write_programs(folder.path())?;
     }
-    let untracked_before = UntrackedFiles::list(commands, &target.project, cancel).await;
+    let untracked_before = UntrackedFilesBeforeTests::list(commands, &target.project, cancel).await;
     let started = Instant::now();
     let mut verdicts: Vec<StepVerdict> = Vec::new();
     for (index, step) in steps.into_iter().enumerate() {
@@ -107,7 +107,7 @@ pub async fn run_tests(
     let mut report = merge(target.runner, verdicts);
     report.commands.extend(step_commands.into_commands());
     if let Some(before) = untracked_before
-        && let Some(after) = UntrackedFiles::list(commands, &target.project, cancel).await
+        && let Some(after) = UntrackedFilesBeforeTests::list(commands, &target.project, cancel).await
     {
         report.new_files = after.since(&before);
     }

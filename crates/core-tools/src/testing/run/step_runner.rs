@@ -1,16 +1,16 @@
 //! Runs one step and reads its results while it runs.
 
-use super::event_file::EventFile;
+use super::event_file::ReporterEventFile;
 use super::xml_reports;
 use crate::ci::Commands;
 use crate::ci::project::Project;
 use crate::testing::error::TestError;
 use crate::testing::parse::{IgnoreLines, LineParser};
-use crate::testing::plan::{ResultSource, TestStep};
-use crate::testing::results::{ProcessReport, TestCase, TestResults, TestStatus};
+use crate::testing::plan::{TestResultSource, TestStep};
+use crate::testing::results::{TestCase, TestProcessReport, TestResults, TestStatus};
 use crate::testing::runner::TestRunner;
 use crate::testing::target::TestTarget;
-use crate::testing::verdict::{StepRun, StepVerdict};
+use crate::testing::verdict::{StepVerdict, TestStepRun};
 use crate::workspace::Workspace;
 use process_runner::{Command, LeftoverPolicy, Limits, Output, Running, Stream, clean};
 use std::collections::{BTreeMap, HashMap};
@@ -48,23 +48,23 @@ pub(super) struct StepRunner<'a> {
 
 /// The parser of a running step and its results, shared with the callback that reads the lines of its output.
 #[derive(Clone)]
-struct LiveResults(Arc<Mutex<StepParse>>);
+struct LiveTestResults(Arc<Mutex<TestStepParse>>);
 
 /// The reader of a running step's output: its parser and the results so far.
-struct StepParse {
+struct TestStepParse {
     parser: Box<dyn LineParser>,
     results: TestResults,
 }
 
-impl LiveResults {
-    fn lock(&self) -> MutexGuard<'_, StepParse> {
+impl LiveTestResults {
+    fn lock(&self) -> MutexGuard<'_, TestStepParse> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes parser and results out, after the last line.
-    fn take(&self) -> StepParse {
+    fn take(&self) -> TestStepParse {
         let live = &mut *self.lock();
-        StepParse {
+        TestStepParse {
             parser: std::mem::replace(&mut live.parser, Box::new(IgnoreLines)),
             results: std::mem::take(&mut live.results),
         }
@@ -78,7 +78,7 @@ impl StepRunner<'_> {
         mut step: TestStep,
         on_progress: &impl Fn(&TestResults),
     ) -> Result<StepVerdict, TestError> {
-        let live = LiveResults(Arc::new(Mutex::new(StepParse {
+        let live = LiveTestResults(Arc::new(Mutex::new(TestStepParse {
             parser: step.source.take_parser(),
             results: TestResults::of_requested(self.requested_name()),
         })));
@@ -93,9 +93,9 @@ impl StepRunner<'_> {
             }
             Err(error) => return Err(TestError::Command(error.into())),
         };
-        let mut events = step.source.reads_events().then(EventFile::default);
+        let mut events = step.source.reads_events().then(ReporterEventFile::default);
         let output = self.wait(running, &live, &limit_at, events.as_mut(), on_progress).await?;
-        let StepParse { mut parser, mut results } = live.take();
+        let TestStepParse { mut parser, mut results } = live.take();
         if let Some(events) = &mut events {
             events.read(self.reports, parser.as_mut(), &mut results);
             events.finish(parser.as_mut(), &mut results);
@@ -103,8 +103,12 @@ impl StepRunner<'_> {
         self.read_xml_reports(&step.source, started, &mut results)?;
         parser.finish(&mut results);
         let folder = self.target.project.folder().to_absolute();
-        let run =
-            StepRun { runner: self.target.runner, step: &step, folder: &folder, run_limit: self.run_limit };
+        let run = TestStepRun {
+            runner: self.target.runner,
+            step: &step,
+            folder: &folder,
+            run_limit: self.run_limit,
+        };
         Ok(StepVerdict::new(&run, results, &output))
     }
 
@@ -112,7 +116,7 @@ impl StepRunner<'_> {
     fn command(
         &self,
         step: &TestStep,
-        live: &LiveResults,
+        live: &LiveTestResults,
         limit_at: &Arc<OnceLock<Instant>>,
     ) -> Result<Command, TestError> {
         let command = self.commands.command_in(&step.program, self.target.project.folder())?;
@@ -134,13 +138,13 @@ impl StepRunner<'_> {
             let inherited = requested.or_else(|| self.commands.inherited_variable(addition.name()));
             command = command.env(addition.name(), addition.value(inherited));
         }
-        if matches!(step.source, ResultSource::MergedOutput(_)) {
+        if matches!(step.source, TestResultSource::MergedOutput(_)) {
             command = command.merge_stderr();
         }
         if step.source.reads_stdout() {
             let (live, limit_at) = (live.clone(), Arc::clone(limit_at));
             command = command.on_line(move |stream, line| {
-                let StepParse { parser, results } = &mut *live.lock();
+                let TestStepParse { parser, results } = &mut *live.lock();
                 results.limit_reached |= limit_at.get().is_some_and(|limit| Instant::now() >= *limit);
                 match stream {
                     Stream::Stdout => parser.line(&clean(&line.text()), results),
@@ -155,9 +159,9 @@ impl StepRunner<'_> {
     async fn wait(
         &self,
         mut running: Running,
-        live: &LiveResults,
+        live: &LiveTestResults,
         limit_at: &OnceLock<Instant>,
-        mut events: Option<&mut EventFile>,
+        mut events: Option<&mut ReporterEventFile>,
         on_progress: &impl Fn(&TestResults),
     ) -> Result<Output, TestError> {
         let mut ticks = tokio::time::interval_at(Instant::now() + INTERVAL, INTERVAL);
@@ -170,7 +174,7 @@ impl StepRunner<'_> {
             tokio::select! {
                 () = running.finished() => break,
                 () = &mut deadline, if !deadline.is_elapsed() => {
-                    let StepParse { parser, results } = &mut *live.lock();
+                    let TestStepParse { parser, results } = &mut *live.lock();
                     // What was written before the limit must be read before the results know of it.
                     if let Some(events) = &mut events {
                         events.read(self.reports, parser.as_mut(), results);
@@ -178,7 +182,7 @@ impl StepRunner<'_> {
                     results.limit_reached = true;
                 }
                 _ = ticks.tick() => {
-                    let StepParse { parser, results } = &mut *live.lock();
+                    let TestStepParse { parser, results } = &mut *live.lock();
                     if let Some(events) = &mut events {
                         events.read(self.reports, parser.as_mut(), results);
                     }
@@ -192,17 +196,17 @@ impl StepRunner<'_> {
     /// Reads the XML reports that the step has written, if its results are there.
     fn read_xml_reports(
         &self,
-        source: &ResultSource,
+        source: &TestResultSource,
         started: SystemTime,
         results: &mut TestResults,
     ) -> Result<(), TestError> {
         match source {
-            ResultSource::Xml => {
+            TestResultSource::Xml => {
                 let folder = Project::new(self.reports.locate(".")?);
                 let reports = xml_reports::read_folder(&folder, SystemTime::UNIX_EPOCH, results);
                 results.report_is_missing = reports == 0 && self.target.runner.always_writes_report();
             }
-            ResultSource::XmlAfterStdout(_) => {
+            TestResultSource::XmlAfterStdout(_) => {
                 let folder = Project::new(self.reports.locate(".")?);
                 let mut from_xml = TestResults::of_requested(self.requested_name());
                 xml_reports::read_folder(&folder, SystemTime::UNIX_EPOCH, &mut from_xml);
@@ -211,27 +215,29 @@ impl StepRunner<'_> {
                     *results = from_xml;
                 }
             }
-            ResultSource::ProcessEvents { xml_of: Some(runner) } => {
+            TestResultSource::ProcessEvents { xml_of: Some(runner) } => {
                 let folder = Project::new(self.reports.locate(".")?);
-                let mut report =
-                    ProcessReport { runner: Some(runner.name().to_owned()), ..ProcessReport::default() };
+                let mut report = TestProcessReport {
+                    runner: Some(runner.name().to_owned()),
+                    ..TestProcessReport::default()
+                };
                 xml_reports::read_folder(&folder, SystemTime::UNIX_EPOCH, &mut report.results);
                 if report.results.counts.total() > 0 || !report.results.problems.is_empty() {
                     results.processes.push(report);
                 }
             }
-            ResultSource::XmlInProject(folders) => {
+            TestResultSource::XmlInProject(folders) => {
                 // Reports of earlier runs are in the same folders.
                 let since = started.checked_sub(FILE_TIME_LAG).unwrap_or(started);
                 for folder in xml_reports::report_folders(&self.target.project, folders) {
                     xml_reports::read_folder(&folder, since, results);
                 }
             }
-            ResultSource::Stdout(_)
-            | ResultSource::MergedOutput(_)
-            | ResultSource::Events
-            | ResultSource::ProcessEvents { xml_of: None }
-            | ResultSource::ExitCode => {}
+            TestResultSource::Stdout(_)
+            | TestResultSource::MergedOutput(_)
+            | TestResultSource::Events
+            | TestResultSource::ProcessEvents { xml_of: None }
+            | TestResultSource::ExitCode => {}
         }
         Ok(())
     }

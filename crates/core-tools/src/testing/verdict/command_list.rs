@@ -2,7 +2,7 @@
 
 use crate::ci::shell_quote::shell_join;
 use crate::testing::project_command::{CommandPart, ScriptCommand, file_name, split_commands};
-use crate::testing::results::{ProblemKind, ProcessReport, RunProblem, TestCommand};
+use crate::testing::results::{TestCommand, TestProcessReport, TestRunProblem, TestRunProblemKind};
 use std::path::Path;
 
 /// The name that TAP from standard output has in place of its runner's.
@@ -93,7 +93,7 @@ pub(super) struct CommandList<'a> {
 }
 
 impl<'a> CommandList<'a> {
-    pub(super) fn new(parts: &'a [CommandPart], folder: &'a Path, processes: &[ProcessReport]) -> Self {
+    pub(super) fn new(parts: &'a [CommandPart], folder: &'a Path, processes: &[TestProcessReport]) -> Self {
         let commands = parts.iter().map(|part| TestCommand {
             command: part.command.text.clone(),
             script: Some(part.script.clone()),
@@ -115,8 +115,8 @@ impl<'a> CommandList<'a> {
 
     /// Finds the part that each process is: first those whose arguments say so. The order in which processes begin
     /// says nothing where one of them died before it could tell that it had begun.
-    fn match_parts(&mut self, processes: &[ProcessReport]) {
-        for least in [PartMatch::Same, PartMatch::Possible] {
+    fn match_parts(&mut self, processes: &[TestProcessReport]) {
+        for least in [CommandPartMatch::Same, CommandPartMatch::Possible] {
             for (index, process) in processes.iter().enumerate() {
                 if self.part_of[index].is_none() && !process.is_printed() {
                     self.part_of[index] = self.free_part(process, least);
@@ -141,13 +141,13 @@ impl<'a> CommandList<'a> {
     }
 
     /// Returns the folder of a process, relative to the project's.
-    fn folder_of(&self, process: &ProcessReport) -> String {
+    fn folder_of(&self, process: &TestProcessReport) -> String {
         let path = Path::new(&process.folder);
         path.strip_prefix(self.folder).unwrap_or(path).to_string_lossy().into_owned()
     }
 
     /// Returns the first part that no process is and that this one matches so well.
-    fn free_part(&self, process: &ProcessReport, least: PartMatch) -> Option<usize> {
+    fn free_part(&self, process: &TestProcessReport, least: CommandPartMatch) -> Option<usize> {
         let fits = |part: &usize| {
             !self.is_taken(*part) && self.match_of(*part, process).is_some_and(|found| found >= least)
         };
@@ -158,23 +158,23 @@ impl<'a> CommandList<'a> {
     }
 
     /// Returns how well a process matches a part, if it may be it.
-    fn match_of(&self, part: usize, process: &ProcessReport) -> Option<PartMatch> {
+    fn match_of(&self, part: usize, process: &TestProcessReport) -> Option<CommandPartMatch> {
         let part = self.parts.get(part)?;
         let folder = self.folder_of(process);
         let fits = (part.folder == folder || !Path::new(&folder).is_relative())
             // Only package managers tell a process the script; the rule of a makefile is not known in it.
             && (process.script.as_ref().is_none_or(|script| *script == part.script))
             && is_command_of(part, process);
-        fits.then(|| PartMatch::of(part, process))
+        fits.then(|| CommandPartMatch::of(part, process))
     }
 
     /// Adds a process that reported tests.
     pub(super) fn add_report(
         &mut self,
         process_index: usize,
-        process: &ProcessReport,
+        process: &TestProcessReport,
         runner: &str,
-        problem: Option<&RunProblem>,
+        problem: Option<&TestRunProblem>,
     ) {
         let counts = process.results.counts;
         let index = match (process.is_printed(), runner) {
@@ -212,7 +212,7 @@ impl<'a> CommandList<'a> {
     }
 
     /// Adds a process without a report: a part of the command, or something that one of them started.
-    pub(super) fn add_without_report(&mut self, process_index: usize, process: &ProcessReport) {
+    pub(super) fn add_without_report(&mut self, process_index: usize, process: &TestProcessReport) {
         let Some(index) = self.part_of.get(process_index).copied().flatten() else { return };
         let Some(command) = self.commands.get_mut(index) else { return };
         command.exit_code = process.exit_code;
@@ -227,7 +227,7 @@ impl<'a> CommandList<'a> {
 
     /// Returns true unless what was read from standard output stands within the output of something else: the lines
     /// that a test prints are no report of another runner.
-    pub(super) fn may_have_printed(&self, process: &ProcessReport, runner: &str) -> bool {
+    pub(super) fn may_have_printed(&self, process: &TestProcessReport, runner: &str) -> bool {
         if !process.is_printed() || self.parts.is_empty() {
             return true;
         }
@@ -328,14 +328,14 @@ impl<'a> CommandList<'a> {
     }
 
     /// Returns the problem of a command that failed and whose TAP has no failure: it may have ended in the middle.
-    pub(super) fn failed_beside_its_report(&self) -> Option<RunProblem> {
+    pub(super) fn failed_beside_its_report(&self) -> Option<TestRunProblem> {
         self.commands.iter().filter(|command| command.runner.is_some()).find_map(|command| {
             let code = command.exit_code.filter(|code| *code != 0)?;
             let message = format!(
                 "`{}` failed with exit code {code} without a failed test, though the whole command ended with exit code 0",
                 command.command
             );
-            Some(RunProblem::new(ProblemKind::RunnerFailed, message))
+            Some(TestRunProblem::new(TestRunProblemKind::RunnerFailed, message))
         })
     }
 
@@ -351,7 +351,7 @@ impl<'a> CommandList<'a> {
 
 /// How well a process matches a part that it may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum PartMatch {
+enum CommandPartMatch {
     /// Its arguments are others.
     Other,
     /// Only a shell or a wrapper knows the arguments.
@@ -360,8 +360,8 @@ enum PartMatch {
     Same,
 }
 
-impl PartMatch {
-    fn of(part: &CommandPart, process: &ProcessReport) -> Self {
+impl CommandPartMatch {
+    fn of(part: &CommandPart, process: &TestProcessReport) -> Self {
         // Of these the file has been compared, which is all that both have alike.
         if ["node", "python"].contains(&process.program.as_str()) {
             return Self::Same;
@@ -485,7 +485,7 @@ impl ScriptCommand {
 }
 
 /// Returns true if a process may run the command of a part.
-fn is_command_of(part: &CommandPart, process: &ProcessReport) -> bool {
+fn is_command_of(part: &CommandPart, process: &TestProcessReport) -> bool {
     let words = &part.command.words;
     let is_named = |name: &str| words.iter().any(|word| file_name(word) == name);
     let program = process.program.rsplit('/').next().unwrap_or(&process.program);
@@ -513,7 +513,7 @@ fn is_command_of(part: &CommandPart, process: &ProcessReport) -> bool {
 }
 
 /// Returns a process that is no part of the script, as it was started.
-fn shown(process: &ProcessReport, runner: &str) -> String {
+fn shown(process: &TestProcessReport, runner: &str) -> String {
     if runner == TAP {
         return "TAP on standard output".to_owned();
     }

@@ -1,12 +1,16 @@
 //! The reason of a failure without a report, from what the runner printed for people.
 
-use crate::testing::results::{ProblemKind, RunProblem, RunnerEnd, TestResults};
+use crate::testing::results::{RunnerEndMarker, TestResults, TestRunProblem, TestRunProblemKind};
 use crate::testing::runner::TestRunner;
 
 /// Returns the problem that a failed runner names in its output, if it is one that we know.
-pub(super) fn explain_failure(runner: TestRunner, text: &str, results: &TestResults) -> Option<RunProblem> {
-    let output = FailedOutput { runner, text, results };
-    let FailureReason { kind, line } = match runner {
+pub(super) fn explain_failure(
+    runner: TestRunner,
+    text: &str,
+    results: &TestResults,
+) -> Option<TestRunProblem> {
+    let output = FailedRunnerOutput { runner, text, results };
+    let TestRunFailureReason { kind, line } = match runner {
         TestRunner::Cargo | TestRunner::Nextest => output.cargo(),
         TestRunner::Vitest
         | TestRunner::Jest
@@ -24,46 +28,46 @@ pub(super) fn explain_failure(runner: TestRunner, text: &str, results: &TestResu
         TestRunner::Deno => output.deno(),
         TestRunner::Bats => {
             let phrases = ["syntax error", "does not exist", "ERROR"];
-            output.without_tests(ProblemKind::CollectionError, &phrases)
+            output.without_tests(TestRunProblemKind::CollectionError, &phrases)
         }
         TestRunner::Maven => output.maven(),
         TestRunner::Mix => output.mix(),
         TestRunner::Gradle => output.gradle(),
-        TestRunner::Ctest => output.without_tests(ProblemKind::NoTests, &["No tests were found"]),
+        TestRunner::Ctest => output.without_tests(TestRunProblemKind::NoTests, &["No tests were found"]),
         _ => None,
     }?;
     let mut message = line.trim().trim_start_matches("[ERROR] ").to_owned();
-    if kind == ProblemKind::RunnerMissing {
+    if kind == TestRunProblemKind::RunnerMissing {
         message.push_str(&format!(". It is usually installed so: {}", runner.installation()));
     }
-    Some(RunProblem::new(kind, message))
+    Some(TestRunProblem::new(kind, message))
 }
 
 /// A problem, and the line that says so.
-struct FailureReason<'a> {
-    kind: ProblemKind,
+struct TestRunFailureReason<'a> {
+    kind: TestRunProblemKind,
     line: &'a str,
 }
 
 /// The output of a runner that failed, and the results that it had reported by then.
-struct FailedOutput<'a> {
+struct FailedRunnerOutput<'a> {
     runner: TestRunner,
     text: &'a str,
     results: &'a TestResults,
 }
 
-impl<'a> FailedOutput<'a> {
+impl<'a> FailedRunnerOutput<'a> {
     /// Returns the first line that contains one of `phrases`.
     fn line_with(&self, phrases: &[&str]) -> Option<&'a str> {
         self.text.lines().find(|line| phrases.iter().any(|phrase| line.contains(phrase)))
     }
 
-    fn reason(&self, kind: ProblemKind, phrases: &[&str]) -> Option<FailureReason<'a>> {
-        self.line_with(phrases).map(|line| FailureReason { kind, line })
+    fn reason(&self, kind: TestRunProblemKind, phrases: &[&str]) -> Option<TestRunFailureReason<'a>> {
+        self.line_with(phrases).map(|line| TestRunFailureReason { kind, line })
     }
 
     /// Returns the reason only if no test was reported: a line among tests may have been printed by one of them.
-    fn without_tests(&self, kind: ProblemKind, phrases: &[&str]) -> Option<FailureReason<'a>> {
+    fn without_tests(&self, kind: TestRunProblemKind, phrases: &[&str]) -> Option<TestRunFailureReason<'a>> {
         if self.has_tests() { None } else { self.reason(kind, phrases) }
     }
 
@@ -71,21 +75,21 @@ impl<'a> FailedOutput<'a> {
         self.results.counts.total() > 0
     }
 
-    fn cargo(&self) -> Option<FailureReason<'a>> {
+    fn cargo(&self) -> Option<TestRunFailureReason<'a>> {
         let missing = ["error: no such command: `nextest`", "error: no such subcommand"];
         let broken = ["error: could not compile", "error: failed to parse manifest"];
-        self.reason(ProblemKind::RunnerMissing, &missing)
-            .or_else(|| self.without_tests(ProblemKind::CompileError, &broken))
+        self.reason(TestRunProblemKind::RunnerMissing, &missing)
+            .or_else(|| self.without_tests(TestRunProblemKind::CompileError, &broken))
     }
 
     fn lacks_a_module(&self) -> bool {
         self.line_with(&["MODULE_NOT_FOUND"]).is_some()
             && self.line_with(&["node_modules"]).is_some()
-            && self.results.runner_end != RunnerEnd::Reached
+            && self.results.runner_end != RunnerEndMarker::Reached
     }
 
     /// Returns the module that was not found: the runner itself, or one that a test file imports.
-    fn missing_module(&self) -> Option<FailureReason<'a>> {
+    fn missing_module(&self) -> Option<TestRunFailureReason<'a>> {
         const RUNNERS: [&str; 5] = [
             "vitest/vitest.mjs",
             "jest/bin/jest.js",
@@ -95,11 +99,12 @@ impl<'a> FailedOutput<'a> {
         ];
         let line = self.line_with(&["Cannot find module"])?;
         let is_runner = RUNNERS.iter().any(|runner| line.contains(runner));
-        let kind = if is_runner { ProblemKind::RunnerMissing } else { ProblemKind::CollectionError };
-        Some(FailureReason { kind, line })
+        let kind =
+            if is_runner { TestRunProblemKind::RunnerMissing } else { TestRunProblemKind::CollectionError };
+        Some(TestRunFailureReason { kind, line })
     }
 
-    fn javascript(&self) -> Option<FailureReason<'a>> {
+    fn javascript(&self) -> Option<TestRunFailureReason<'a>> {
         if self.has_tests() {
             return None;
         }
@@ -110,52 +115,53 @@ impl<'a> FailedOutput<'a> {
             "Couldn’t find any files to test",
             "Couldn’t find any matching tests",
         ];
-        if let Some(reason) = self.reason(ProblemKind::NoTests, &no_files) {
+        if let Some(reason) = self.reason(TestRunProblemKind::NoTests, &no_files) {
             return Some(reason);
         }
         // AVA plans no tests, and vitest leaves it to its own reporter to print that there are none.
         let ended_without_files = match self.runner {
             TestRunner::Ava => self.results.expected == Some(0),
-            TestRunner::Vitest => self.results.runner_end == RunnerEnd::Reached,
+            TestRunner::Vitest => self.results.runner_end == RunnerEndMarker::Reached,
             _ => false,
         };
         if ended_without_files && self.results.problems.is_empty() {
             let line = "no test was executed: no test file matches";
-            return Some(FailureReason { kind: ProblemKind::NoTests, line });
+            return Some(TestRunFailureReason { kind: TestRunProblemKind::NoTests, line });
         }
         let errors = ["SyntaxError", "ReferenceError", "Cannot find module", "Error: "];
-        self.reason(ProblemKind::CollectionError, &errors)
+        self.reason(TestRunProblemKind::CollectionError, &errors)
     }
 
-    fn pytest(&self) -> Option<FailureReason<'a>> {
+    fn pytest(&self) -> Option<TestRunFailureReason<'a>> {
         // The error itself is on the last line of what follows, which the report has as the runner's output.
-        self.without_tests(ProblemKind::CollectionError, &["while loading conftest", "ERROR: "])
+        self.without_tests(TestRunProblemKind::CollectionError, &["while loading conftest", "ERROR: "])
     }
 
-    fn deno(&self) -> Option<FailureReason<'a>> {
+    fn deno(&self) -> Option<TestRunFailureReason<'a>> {
         let none = ["No test modules found"];
-        self.without_tests(ProblemKind::CompileError, &["Type checking failed"])
-            .or_else(|| self.without_tests(ProblemKind::NoTests, &none))
-            .or_else(|| self.without_tests(ProblemKind::CollectionError, &["error: "]))
+        self.without_tests(TestRunProblemKind::CompileError, &["Type checking failed"])
+            .or_else(|| self.without_tests(TestRunProblemKind::NoTests, &none))
+            .or_else(|| self.without_tests(TestRunProblemKind::CollectionError, &["error: "]))
     }
 
-    fn maven(&self) -> Option<FailureReason<'a>> {
-        self.reason(ProblemKind::Crashed, &["The forked VM terminated without"])
-            .or_else(|| self.without_tests(ProblemKind::CompileError, &["COMPILATION ERROR"]))
-            .or_else(|| self.without_tests(ProblemKind::RunnerMissing, &["Could not resolve"]))
-            .or_else(|| self.without_tests(ProblemKind::RunnerFailed, &["[ERROR]"]))
+    fn maven(&self) -> Option<TestRunFailureReason<'a>> {
+        self.reason(TestRunProblemKind::Crashed, &["The forked VM terminated without"])
+            .or_else(|| self.without_tests(TestRunProblemKind::CompileError, &["COMPILATION ERROR"]))
+            .or_else(|| self.without_tests(TestRunProblemKind::RunnerMissing, &["Could not resolve"]))
+            .or_else(|| self.without_tests(TestRunProblemKind::RunnerFailed, &["[ERROR]"]))
     }
 
     /// A subproject without one of the selected tests makes Gradle fail, also where they ran in another one.
-    fn gradle(&self) -> Option<FailureReason<'a>> {
-        let kind = if self.has_tests() { ProblemKind::RunnerFailed } else { ProblemKind::NoTests };
+    fn gradle(&self) -> Option<TestRunFailureReason<'a>> {
+        let kind =
+            if self.has_tests() { TestRunProblemKind::RunnerFailed } else { TestRunProblemKind::NoTests };
         self.reason(kind, &["No tests found for given includes"])
     }
 
-    fn mix(&self) -> Option<FailureReason<'a>> {
+    fn mix(&self) -> Option<TestRunFailureReason<'a>> {
         let no_tests = ["There are no tests to run", "no tests to run", "did not match"];
         let broken = ["Compilation error", "SyntaxError", "TokenMissingError", "** ("];
-        self.without_tests(ProblemKind::NoTests, &no_tests)
-            .or_else(|| self.without_tests(ProblemKind::CompileError, &broken))
+        self.without_tests(TestRunProblemKind::NoTests, &no_tests)
+            .or_else(|| self.without_tests(TestRunProblemKind::CompileError, &broken))
     }
 }

@@ -2,35 +2,43 @@
 
 use super::exit::RunnerExit;
 use crate::ci::DiagnosticSeverity;
-use crate::testing::results::{ProblemKind, RunProblem, RunnerEnd, TestCase, TestResults, TestStatus};
+use crate::testing::results::{
+    RunnerEndMarker, TestCase, TestResults, TestRunProblem, TestRunProblemKind, TestStatus,
+};
 use process_runner::signal_name;
 use std::time::Duration;
 
 /// Returns what is wrong with the run as a whole, if anything is. Tests that have not ended are ended.
 ///
 /// `no_tests_code` is the exit code with which the runner says that no test was selected. The checks come in
-/// the order of [`ProblemKind`]: the first problem hides the later ones.
+/// the order of [`TestRunProblemKind`]: the first problem hides the later ones.
 pub(crate) fn judge(
     results: &mut TestResults,
     exit: RunnerExit,
     no_tests_code: Option<u32>,
-) -> Option<RunProblem> {
+) -> Option<TestRunProblem> {
     let unfinished = end_running_tests(results, exit);
     let code = match exit {
         RunnerExit::Exited(code) => code,
         RunnerExit::TimedOut(limit) => {
             let message = format!("Test runner timed out after {}s", seconds(limit));
-            return Some(RunProblem::new(ProblemKind::TimedOut, message));
+            return Some(TestRunProblem::new(TestRunProblemKind::TimedOut, message));
         }
         RunnerExit::Cancelled => {
-            return Some(RunProblem::new(ProblemKind::Cancelled, "the run was cancelled"));
+            return Some(TestRunProblem::new(TestRunProblemKind::Cancelled, "the run was cancelled"));
         }
         RunnerExit::Signaled(signal) => {
             let name = signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned);
-            return Some(RunProblem::new(ProblemKind::Crashed, format!("the runner was ended by {name}")));
+            return Some(TestRunProblem::new(
+                TestRunProblemKind::Crashed,
+                format!("the runner was ended by {name}"),
+            ));
         }
         RunnerExit::Unknown => {
-            return Some(RunProblem::new(ProblemKind::Crashed, "how the runner ended is not known"));
+            return Some(TestRunProblem::new(
+                TestRunProblemKind::Crashed,
+                "how the runner ended is not known",
+            ));
         }
     };
     reported_problem(results)
@@ -51,7 +59,7 @@ fn end_running_tests(results: &mut TestResults, exit: RunnerExit) -> Vec<String>
         }
         RunnerExit::Cancelled => Some((TestStatus::Errored, "it was running when the run was cancelled")),
         // The runner itself came to its end: what it left open has an end that it did not report.
-        _ if results.runner_end == RunnerEnd::Reached => None,
+        _ if results.runner_end == RunnerEndMarker::Reached => None,
         _ => Some((TestStatus::Errored, "it was running when its process ended")),
     };
     let names: Vec<_> = results.running.drain(..).collect();
@@ -65,7 +73,7 @@ fn end_running_tests(results: &mut TestResults, exit: RunnerExit) -> Vec<String>
 }
 
 /// Returns the gravest problem that the parser found in the report, and how many others there are of its kind.
-fn reported_problem(results: &TestResults) -> Option<RunProblem> {
+fn reported_problem(results: &TestResults) -> Option<TestRunProblem> {
     let mut problem = results.problems.iter().min_by_key(|problem| problem.kind)?.clone();
     let others = results.problems.iter().filter(|other| other.kind == problem.kind).count() - 1;
     if others > 0 {
@@ -74,10 +82,14 @@ fn reported_problem(results: &TestResults) -> Option<RunProblem> {
     Some(problem)
 }
 
-fn failed_before_tests(results: &TestResults, code: u32, no_tests_code: Option<u32>) -> Option<RunProblem> {
+fn failed_before_tests(
+    results: &TestResults,
+    code: u32,
+    no_tests_code: Option<u32>,
+) -> Option<TestRunProblem> {
     if results.diagnostics.iter().any(|diagnostic| diagnostic.severity == DiagnosticSeverity::Error) {
         let message = "the project or its tests do not compile; see diagnostics";
-        return Some(RunProblem::new(ProblemKind::CompileError, message));
+        return Some(TestRunProblem::new(TestRunProblemKind::CompileError, message));
     }
     let is_code_for_no_tests = code != 0 && no_tests_code == Some(code);
     (is_code_for_no_tests && results.counts.executed() == 0).then(|| no_tests(results.counts.skipped))
@@ -85,37 +97,37 @@ fn failed_before_tests(results: &TestResults, code: u32, no_tests_code: Option<u
 
 /// Returns the problem that a runner which seems content has not come as far as its report: a test has ended its
 /// process.
-fn missing_report(results: &TestResults, code: u32) -> Option<RunProblem> {
+fn missing_report(results: &TestResults, code: u32) -> Option<TestRunProblem> {
     (code == 0 && results.report_is_missing).then(|| {
         let message = "the runner ended with exit code 0 before it wrote its report: what its tests came to is not known";
-        RunProblem::new(ProblemKind::Crashed, message)
+        TestRunProblem::new(TestRunProblemKind::Crashed, message)
     })
 }
 
 /// Returns the problem that the process ended before the runner's own end.
-fn unmarked_end(results: &TestResults, code: u32, unfinished: &[String]) -> Option<RunProblem> {
+fn unmarked_end(results: &TestResults, code: u32, unfinished: &[String]) -> Option<TestRunProblem> {
     let is_cut_off = match results.runner_end {
-        RunnerEnd::Missing => true,
-        RunnerEnd::Unmarked => !unfinished.is_empty(),
-        RunnerEnd::Reached => false,
+        RunnerEndMarker::Missing => true,
+        RunnerEndMarker::Unmarked => !unfinished.is_empty(),
+        RunnerEndMarker::Reached => false,
     };
     is_cut_off.then(|| {
         let message = format!("the tests' process ended with exit code {code} before the tests had ended");
-        RunProblem::new(ProblemKind::Crashed, message)
+        TestRunProblem::new(TestRunProblemKind::Crashed, message)
     })
 }
 
 /// Returns the contradiction between exit code, report of each test, and the runner's own summary.
-fn contradiction(results: &TestResults, code: u32) -> Option<RunProblem> {
+fn contradiction(results: &TestResults, code: u32) -> Option<TestRunProblem> {
     let counts = results.counts;
     if code == 0 && counts.failed > 0 {
         let message =
             format!("the runner's exit code is 0, but its own report has {} failed tests", counts.failed);
-        return Some(RunProblem::new(ProblemKind::Mismatch, message));
+        return Some(TestRunProblem::new(TestRunProblemKind::Mismatch, message));
     }
     if let Some(declared) = results.declared.filter(|declared| *declared != counts) {
         let message = format!("the runner's summary says {declared}; its report of each test says {counts}");
-        return Some(RunProblem::new(ProblemKind::Mismatch, message));
+        return Some(TestRunProblem::new(TestRunProblemKind::Mismatch, message));
     }
     if code == 0 || counts.failed > 0 {
         return None;
@@ -126,48 +138,48 @@ fn contradiction(results: &TestResults, code: u32) -> Option<RunProblem> {
     } else {
         format!("the runner's exit code is {code}, though none of the {total} tests it reported failed")
     };
-    Some(RunProblem::new(ProblemKind::RunnerFailed, message))
+    Some(TestRunProblem::new(TestRunProblemKind::RunnerFailed, message))
 }
 
-fn nothing_executed(results: &TestResults) -> Option<RunProblem> {
+fn nothing_executed(results: &TestResults) -> Option<TestRunProblem> {
     (results.counts.executed() == 0).then(|| no_tests(results.counts.skipped))
 }
 
 /// Returns the problem of a run that looks like a success and is not whole.
-fn incomplete_success(results: &TestResults, code: u32, unfinished: &[String]) -> Option<RunProblem> {
+fn incomplete_success(results: &TestResults, code: u32, unfinished: &[String]) -> Option<TestRunProblem> {
     let counts = results.counts;
     if code != 0 || counts.failed > 0 {
         return None;
     }
     if let Some(name) = unfinished.first() {
         let message = format!("the runner ended with exit code 0 before its test `{name}` had ended");
-        return Some(RunProblem::new(ProblemKind::Crashed, message));
+        return Some(TestRunProblem::new(TestRunProblemKind::Crashed, message));
     }
     let planned = results.expected.filter(|_| results.reports_whole_plan).unwrap_or_default();
     (planned > counts.total()).then(|| {
         let message = format!("{planned} tests were planned and {} reported", counts.total());
-        RunProblem::new(ProblemKind::Crashed, message)
+        TestRunProblem::new(TestRunProblemKind::Crashed, message)
     })
 }
 
 /// Returns the problem that none of the executed tests has the requested name: the pattern matched others.
-fn requested_name_missing(results: &TestResults) -> Option<RunProblem> {
+fn requested_name_missing(results: &TestResults) -> Option<TestRunProblem> {
     let name = results.requested_name.as_ref()?;
     if results.requested_name_executed || results.counts.failed > 0 {
         return None;
     }
     let passed = results.counts.passed;
     let message = format!("none of the {passed} tests that were executed is named `{name}`");
-    Some(RunProblem::new(ProblemKind::NoTests, message))
+    Some(TestRunProblem::new(TestRunProblemKind::NoTests, message))
 }
 
-fn no_tests(skipped: u64) -> RunProblem {
+fn no_tests(skipped: u64) -> TestRunProblem {
     let message = match skipped {
         0 => "no test was executed: there is none, or none that `test_path` names".to_owned(),
         1 => "no test was executed: the only one is skipped".to_owned(),
         skipped => format!("no test was executed: all {skipped} are skipped"),
     };
-    RunProblem::new(ProblemKind::NoTests, message)
+    TestRunProblem::new(TestRunProblemKind::NoTests, message)
 }
 
 /// Returns a time in seconds, with a fraction where there is one.
@@ -180,7 +192,7 @@ mod tests {
     use super::*;
     use crate::testing::results::TestCounts;
 
-    fn kind(results: &mut TestResults, code: u32) -> Option<ProblemKind> {
+    fn kind(results: &mut TestResults, code: u32) -> Option<TestRunProblemKind> {
         judge(results, RunnerExit::Exited(code), None).map(|problem| problem.kind)
     }
 
@@ -194,15 +206,15 @@ mod tests {
 
     #[test]
     fn no_test_executed_is_never_a_pass() {
-        assert_eq!(kind(&mut results(&[]), 0), Some(ProblemKind::NoTests));
-        assert_eq!(kind(&mut results(&[TestStatus::Skipped]), 0), Some(ProblemKind::NoTests));
+        assert_eq!(kind(&mut results(&[]), 0), Some(TestRunProblemKind::NoTests));
+        assert_eq!(kind(&mut results(&[TestStatus::Skipped]), 0), Some(TestRunProblemKind::NoTests));
         assert_eq!(kind(&mut results(&[TestStatus::Passed]), 0), None);
     }
 
     #[test]
     fn the_exit_code_outranks_the_report() {
-        assert_eq!(kind(&mut results(&[TestStatus::Passed]), 1), Some(ProblemKind::RunnerFailed));
-        assert_eq!(kind(&mut results(&[TestStatus::Failed]), 0), Some(ProblemKind::Mismatch));
+        assert_eq!(kind(&mut results(&[TestStatus::Passed]), 1), Some(TestRunProblemKind::RunnerFailed));
+        assert_eq!(kind(&mut results(&[TestStatus::Failed]), 0), Some(TestRunProblemKind::Mismatch));
         assert_eq!(kind(&mut results(&[TestStatus::Failed]), 1), None);
     }
 
@@ -210,15 +222,15 @@ mod tests {
     fn a_summary_that_disagrees_is_a_mismatch() {
         let mut results = results(&[TestStatus::Passed]);
         results.add_declared(TestCounts { passed: 2, failed: 0, skipped: 0 });
-        assert_eq!(kind(&mut results, 0), Some(ProblemKind::Mismatch));
+        assert_eq!(kind(&mut results, 0), Some(TestRunProblemKind::Mismatch));
     }
 
     #[test]
     fn a_test_without_an_end_is_a_crash_whatever_the_exit_code() {
         let mut results = results(&[TestStatus::Passed]);
-        results.runner_end = RunnerEnd::Missing;
+        results.runner_end = RunnerEndMarker::Missing;
         results.test_started("last");
-        assert_eq!(kind(&mut results, 0), Some(ProblemKind::Crashed));
+        assert_eq!(kind(&mut results, 0), Some(TestRunProblemKind::Crashed));
         assert_eq!(results.tests[1].status, TestStatus::Errored);
     }
 

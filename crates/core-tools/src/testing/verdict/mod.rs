@@ -11,4 +11,4 @@ mod step_verdict;
 pub(crate) use exit::RunnerExit;
 #[cfg(test)]
 pub(crate) use judge::judge;
-pub(crate) use step_verdict::{StepRun, StepVerdict};
+pub(crate) use step_verdict::{StepVerdict, TestStepRun};

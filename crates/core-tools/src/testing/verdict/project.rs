@@ -7,7 +7,8 @@ use super::judge::judge;
 use crate::ci::shell_quote::shell_join;
 use crate::testing::plan::TestStep;
 use crate::testing::results::{
-    PrintedSummary, ProblemKind, ProcessReport, RunProblem, RunnerEnd, TestCommand, TestCounts, TestResults,
+    PrintedSummary, RunnerEndMarker, TestCommand, TestCounts, TestProcessReport, TestResults, TestRunProblem,
+    TestRunProblemKind,
 };
 use crate::testing::runner::TestRunner;
 use std::path::Path;
@@ -17,7 +18,7 @@ const NOT_FOUND_CODE: u32 = 127;
 
 /// The verdict on a project's own test command.
 pub(super) struct ProjectVerdict {
-    pub(super) problem: Option<RunProblem>,
+    pub(super) problem: Option<TestRunProblem>,
     pub(super) commands: Vec<TestCommand>,
     /// It succeeded, and no test is known to have been executed, or what became of some is not known.
     pub(super) is_unverified: bool,
@@ -36,7 +37,7 @@ pub(super) fn judge_project_command(
 ) -> ProjectVerdict {
     let processes = std::mem::take(&mut results.processes);
     let mut list = CommandList::new(&step.parts, folder, &processes);
-    let mut problems: Vec<RunProblem> = results.problems.clone();
+    let mut problems: Vec<TestRunProblem> = results.problems.clone();
     let mut failed_runner = None;
     let mut has_foreign_tap = false;
     for (index, mut process) in processes.into_iter().enumerate() {
@@ -66,8 +67,8 @@ pub(super) fn judge_project_command(
     }
     // Among tests that ran, a runner that found none is not why the run as a whole has none.
     for problem in problems.iter_mut().filter(|_| results.counts.executed() > 0) {
-        if problem.kind == ProblemKind::NoTests {
-            problem.kind = ProblemKind::RunnerFailed;
+        if problem.kind == TestRunProblemKind::NoTests {
+            problem.kind = TestRunProblemKind::RunnerFailed;
         }
     }
     let failed_silently = list.failed_without_report();
@@ -92,17 +93,17 @@ pub(super) fn judge_project_command(
 
 /// Returns what is wrong with the report of one process, whatever the whole command came to.
 fn judge_process(
-    process: &mut ProcessReport,
+    process: &mut TestProcessReport,
     runner: &str,
     exit: RunnerExit,
     text: &str,
-) -> Option<RunProblem> {
+) -> Option<TestRunProblem> {
     let is_printed = process.is_printed();
     let results = &mut process.results;
     let own_exit = match (process.exit_code, exit) {
         (Some(code), _) => RunnerExit::Exited(code),
         // The end of its report is there, and its exit code is not: it agrees with the report.
-        (None, RunnerExit::Exited(_)) if is_printed || results.runner_end == RunnerEnd::Reached => {
+        (None, RunnerExit::Exited(_)) if is_printed || results.runner_end == RunnerEndMarker::Reached => {
             RunnerExit::Exited(u32::from(results.counts.failed > 0))
         }
         (None, RunnerExit::Exited(_)) => RunnerExit::Unknown,
@@ -114,12 +115,12 @@ fn judge_process(
     }
     let problem = judge(results, own_exit, None)?;
     // A runner that is content without tests is none of our business; the whole command says whether it counts.
-    (problem.kind != ProblemKind::NoTests || own_exit != RunnerExit::Exited(0)).then_some(problem)
+    (problem.kind != TestRunProblemKind::NoTests || own_exit != RunnerExit::Exited(0)).then_some(problem)
 }
 
 /// Returns the problem of a test runner that failed or was killed before it reported, although the whole command
 /// succeeded: `mocha a.js; mocha b.js`.
-fn runner_without_report(process: &ProcessReport, exit: RunnerExit) -> Option<RunProblem> {
+fn runner_without_report(process: &TestProcessReport, exit: RunnerExit) -> Option<TestRunProblem> {
     const RUNNERS: [&str; 8] = ["ava", "jest", "jest-cli", "mocha", "pytest", "tape", "unittest", "vitest"];
     let has = |word: &str| process.arguments.iter().any(|argument| argument == word);
     let program = process.program.rsplit('/').next().unwrap_or_default();
@@ -138,17 +139,17 @@ fn runner_without_report(process: &ProcessReport, exit: RunnerExit) -> Option<Ru
             let message = format!(
                 "`{command}` failed with exit code {code} without a failed test, though the whole command ended with exit code 0"
             );
-            Some(RunProblem::new(ProblemKind::RunnerFailed, message))
+            Some(TestRunProblem::new(TestRunProblemKind::RunnerFailed, message))
         }
         None => {
             let message = format!("`{command}` was ended before it reported a test");
-            Some(RunProblem::new(ProblemKind::Crashed, message))
+            Some(TestRunProblem::new(TestRunProblemKind::Crashed, message))
         }
     }
 }
 
 /// Returns the problem that cargo names on a line of its own: what it cannot build has no tests that report.
-fn cargo_failure(text: &str) -> Option<RunProblem> {
+fn cargo_failure(text: &str) -> Option<TestRunProblem> {
     const OTHERS: [&str; 4] = [
         "error: failed to parse manifest",
         "error: failed to run custom build command",
@@ -157,16 +158,16 @@ fn cargo_failure(text: &str) -> Option<RunProblem> {
     ];
     let starts =
         |phrases: &[&str]| text.lines().find(|line| phrases.iter().any(|phrase| line.starts_with(phrase)));
-    let broken = starts(&["error: could not compile `"]).map(|line| (ProblemKind::CompileError, line));
-    let (kind, line) = broken.or_else(|| Some((ProblemKind::RunnerFailed, starts(&OTHERS)?)))?;
-    Some(RunProblem::new(kind, line))
+    let broken = starts(&["error: could not compile `"]).map(|line| (TestRunProblemKind::CompileError, line));
+    let (kind, line) = broken.or_else(|| Some((TestRunProblemKind::RunnerFailed, starts(&OTHERS)?)))?;
+    Some(TestRunProblem::new(kind, line))
 }
 
 /// Returns the problem that prove tells of a file which failed beside its tests: it died before them, or after.
-fn prove_failure(text: &str) -> Option<RunProblem> {
+fn prove_failure(text: &str) -> Option<TestRunProblem> {
     text.lines().any(|line| line == "Result: FAIL").then(|| {
         let message = "prove ended with `Result: FAIL`, though none of the tests that it printed failed";
-        RunProblem::new(ProblemKind::RunnerFailed, message)
+        TestRunProblem::new(TestRunProblemKind::RunnerFailed, message)
     })
 }
 
@@ -175,14 +176,14 @@ fn printed_failure(
     summaries: &[PrintedSummary],
     list: &CommandList<'_>,
     counts: TestCounts,
-) -> Option<RunProblem> {
+) -> Option<TestRunProblem> {
     let failure = summaries.iter().find(|summary| summary.has_failures)?;
     list.may_have_unreported_tests(counts.executed() == 0).then(|| {
         let message = format!(
             "the output has `{}`, which {} prints if tests failed; no test of it was reported, and the exit code of the whole command is 0",
             failure.line, failure.runner
         );
-        RunProblem::new(ProblemKind::Mismatch, message)
+        TestRunProblem::new(TestRunProblemKind::Mismatch, message)
     })
 }
 
@@ -222,11 +223,11 @@ fn unverified_note(
 fn exit_problem(
     step: &TestStep,
     code: u32,
-    problems: Vec<RunProblem>,
+    problems: Vec<TestRunProblem>,
     counts: TestCounts,
     failed_silently: Option<&str>,
     text: &str,
-) -> Option<RunProblem> {
+) -> Option<TestRunProblem> {
     let gravest = problems.into_iter().min_by_key(|problem| problem.kind);
     if gravest.is_some() {
         return gravest;
@@ -237,7 +238,7 @@ fn exit_problem(
                 "the exit code of `{}` is 0, though {} tests failed in it",
                 step.display, counts.failed
             );
-            RunProblem::new(ProblemKind::Mismatch, message)
+            TestRunProblem::new(TestRunProblemKind::Mismatch, message)
         });
     }
     if counts.failed > 0 {
@@ -256,7 +257,7 @@ fn exit_problem(
             String::new()
         };
         let message = format!("{}{advice}", line.trim());
-        return Some(RunProblem::new(ProblemKind::RunnerMissing, message));
+        return Some(TestRunProblem::new(TestRunProblemKind::RunnerMissing, message));
     }
     let culprit = failed_silently.map_or_else(String::new, |command| format!(": {command} failed"));
     let message = match counts.total() {
@@ -265,5 +266,5 @@ fn exit_problem(
             "`{command}` failed with exit code {code}, though none of the {total} tests that were reported failed{culprit}"
         ),
     };
-    Some(RunProblem::new(ProblemKind::RunnerFailed, message))
+    Some(TestRunProblem::new(TestRunProblemKind::RunnerFailed, message))
 }

@@ -5,8 +5,8 @@ use super::explain::explain_failure;
 use super::judge::judge;
 use super::project::judge_project_command;
 use crate::ci::{CommandError, Diagnostic};
-use crate::testing::plan::{StepPurpose, TestStep};
-use crate::testing::results::{ProblemKind, RunProblem, TestCommand, TestResults};
+use crate::testing::plan::{TestStep, TestStepPurpose};
+use crate::testing::results::{TestCommand, TestResults, TestRunProblem, TestRunProblemKind};
 use crate::testing::runner::TestRunner;
 use process_runner::{Output, SpawnError, SpawnErrorKind};
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The verdict on one step of a run, and what it rests on.
 pub(crate) struct StepVerdict {
     pub(crate) results: TestResults,
-    pub(crate) problem: Option<RunProblem>,
+    pub(crate) problem: Option<TestRunProblem>,
     pub(crate) exit_code: Option<u32>,
     /// The text that the step printed for people.
     pub(crate) output: String,
@@ -30,7 +30,7 @@ pub(crate) struct StepVerdict {
 }
 
 /// A step that ran, and what a verdict on it needs to know.
-pub(crate) struct StepRun<'a> {
+pub(crate) struct TestStepRun<'a> {
     pub(crate) runner: TestRunner,
     pub(crate) step: &'a TestStep,
     /// The folder of the project.
@@ -41,15 +41,15 @@ pub(crate) struct StepRun<'a> {
 
 impl StepVerdict {
     /// Judges a step that ran.
-    pub(crate) fn new(run: &StepRun<'_>, mut results: TestResults, output: &Output) -> Self {
-        let &StepRun { runner, step, folder, run_limit } = run;
+    pub(crate) fn new(run: &TestStepRun<'_>, mut results: TestResults, output: &Output) -> Self {
+        let &TestStepRun { runner, step, folder, run_limit } = run;
         let text = printed_for_people(output);
         let exit = RunnerExit::new(output, run_limit);
-        if step.purpose == StepPurpose::ProjectCommand {
+        if step.purpose == TestStepPurpose::ProjectCommand {
             let mut project = judge_project_command(step, folder, &mut results, exit, &text);
             if project.is_unverified && step.program == "make" && made_nothing(&text) {
                 let message = "no test was executed: make had nothing to do";
-                project.problem = Some(RunProblem::new(ProblemKind::NoTests, message));
+                project.problem = Some(TestRunProblem::new(TestRunProblemKind::NoTests, message));
                 project.is_unverified = false;
             }
             return Self {
@@ -101,9 +101,9 @@ impl StepVerdict {
         let text = CommandError::from(process_runner::Error::Spawn(error)).to_string();
         let problem = if is_missing {
             let message = format!("{text} It is usually installed so: {}", runner.installation());
-            RunProblem::new(ProblemKind::RunnerMissing, message)
+            TestRunProblem::new(TestRunProblemKind::RunnerMissing, message)
         } else {
-            RunProblem::new(ProblemKind::RunnerFailed, text)
+            TestRunProblem::new(TestRunProblemKind::RunnerFailed, text)
         };
         Self {
             results: TestResults::default(),
@@ -121,13 +121,13 @@ impl StepVerdict {
 /// Returns true if what was printed may be the messages of a compiler. Beside tests that ran it may be what one of
 /// them printed, unless the runner says that something does not compile, such as one of several packages.
 fn may_have_diagnostics(results: &TestResults) -> bool {
-    let does_not_compile = |problem: &RunProblem| problem.kind == ProblemKind::CompileError;
+    let does_not_compile = |problem: &TestRunProblem| problem.kind == TestRunProblemKind::CompileError;
     results.counts.total() == 0 || results.problems.iter().any(does_not_compile)
 }
 
 /// Returns false for a problem beside which the next step still makes sense: the tests may be there.
-fn prevents_next_step(problem: &RunProblem) -> bool {
-    !matches!(problem.kind, ProblemKind::NoTests | ProblemKind::Mismatch)
+fn prevents_next_step(problem: &TestRunProblem) -> bool {
+    !matches!(problem.kind, TestRunProblemKind::NoTests | TestRunProblemKind::Mismatch)
 }
 
 fn problem(
@@ -136,14 +136,14 @@ fn problem(
     results: &mut TestResults,
     exit: RunnerExit,
     text: &str,
-) -> Option<RunProblem> {
+) -> Option<TestRunProblem> {
     match step.purpose {
-        StepPurpose::Preparation => return preparation_problem(runner, step, results, exit),
-        StepPurpose::Doctests if has_no_library(results, exit, text) => {
+        TestStepPurpose::Preparation => return preparation_problem(runner, step, results, exit),
+        TestStepPurpose::Doctests if has_no_library(results, exit, text) => {
             let message = "there is no library, and so no documentation to test";
-            return Some(RunProblem::new(ProblemKind::NoTests, message));
+            return Some(TestRunProblem::new(TestRunProblemKind::NoTests, message));
         }
-        StepPurpose::Doctests | StepPurpose::Tests | StepPurpose::ProjectCommand => {}
+        TestStepPurpose::Doctests | TestStepPurpose::Tests | TestStepPurpose::ProjectCommand => {}
     }
     judge(results, exit, runner.no_tests_exit_code())
 }
@@ -153,12 +153,12 @@ fn preparation_problem(
     step: &TestStep,
     results: &mut TestResults,
     exit: RunnerExit,
-) -> Option<RunProblem> {
+) -> Option<TestRunProblem> {
     match exit {
         RunnerExit::Exited(0) => None,
         RunnerExit::Exited(code) => {
             let message = format!("`{}` failed with exit code {code}", step.display);
-            Some(RunProblem::new(ProblemKind::CompileError, message))
+            Some(TestRunProblem::new(TestRunProblemKind::CompileError, message))
         }
         exit => judge(results, exit, runner.no_tests_exit_code()),
     }

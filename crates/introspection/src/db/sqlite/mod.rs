@@ -7,7 +7,7 @@ mod prepare;
 mod schema;
 mod vfs;
 
-use super::deadline::{StopSteps, run_bounded};
+use super::deadline::{StatementStopSteps, run_bounded};
 use super::response::{DbResponse, SeedReport};
 use super::rows::RowCollector;
 use super::value::{self, ValueCell};
@@ -65,7 +65,7 @@ pub(super) async fn run(
         guard.stop();
         std::future::ready(())
     };
-    run_bounded(request, cancel, work, StopSteps { stop, end: stop }).await
+    run_bounded(request, cancel, work, StatementStopSteps { stop, end: stop }).await
 }
 
 impl OpenDatabase {

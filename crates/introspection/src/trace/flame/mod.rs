@@ -6,17 +6,17 @@ mod style;
 mod svg;
 
 pub use picture::png;
-pub use style::GraphTitle;
+pub use style::FlameGraphTitle;
 pub use svg::{SCRIPT, svg};
 
 #[cfg(test)]
 mod tests {
-    use super::style::{BarShade, ROOT_COLOUR, Rgb};
-    use super::{GraphTitle, png, svg};
+    use super::style::{FlameBarShade, ROOT_COLOUR, Rgb};
+    use super::{FlameGraphTitle, png, svg};
     use crate::trace::call_tree::{CallTree, ProfiledFunction, tree};
 
-    fn title() -> GraphTitle {
-        GraphTitle { title: "CPU of <app> & \"more\"".to_owned(), note: "1,000 samples".to_owned() }
+    fn title() -> FlameGraphTitle {
+        FlameGraphTitle { title: "CPU of <app> & \"more\"".to_owned(), note: "1,000 samples".to_owned() }
     }
 
     fn microseconds(spent: u64) -> String {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     fn colour_of(name: &str) -> Rgb {
-        BarShade::of(&ProfiledFunction::new(name, None, None)).colour()
+        FlameBarShade::of(&ProfiledFunction::new(name, None, None)).colour()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! font is part of the program, as a server may have none.
 
 use super::layout::FlameLayout;
-use super::style::{BarShade, GraphTitle, ROOT_COLOUR, Rgb, SHADES, fit, percent};
+use super::style::{FlameBarShade, FlameGraphTitle, ROOT_COLOUR, Rgb, SHADES, fit, percent};
 use crate::trace::call_tree::{CallTree, ProfiledFunction};
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 
@@ -31,10 +31,10 @@ const GREY: usize = 1;
 const FIRST_SHADE: usize = 2;
 
 /// Draws the flame graph of `tree`, 1200 pixels wide. Callers are below their callees. `amount` formats a weight.
-pub fn png(tree: &CallTree, title: &GraphTitle, amount: impl Fn(u64) -> String) -> Vec<u8> {
+pub fn png(tree: &CallTree, title: &FlameGraphTitle, amount: impl Fn(u64) -> String) -> Vec<u8> {
     #[allow(clippy::cast_precision_loss, reason = "pixels")]
     let layout = FlameLayout::new(tree, (WIDTH - 2 * MARGIN) as f64, MIN_BAR_WIDTH, MAX_ROWS);
-    let mut picture = IndexedPicture::new(WIDTH, HEAD + layout.rows * ROW + FOOT);
+    let mut picture = FlamePicture::new(WIDTH, HEAD + layout.rows * ROW + FOOT);
     picture.write(MARGIN, 6, &fit(&title.title, (WIDTH - 2 * MARGIN) / CHARACTER_WIDTH));
     let mut note = title.note.clone();
     if layout.hidden_rows > 0 {
@@ -46,7 +46,7 @@ pub fn png(tree: &CallTree, title: &GraphTitle, amount: impl Fn(u64) -> String) 
         let (left, right) = (MARGIN + pixels(bar.left), MARGIN + pixels(bar.left + bar.width));
         let colour = match bar.frame {
             Some(frame) => {
-                let shade = BarShade::of(frame);
+                let shade = FlameBarShade::of(frame);
                 FIRST_SHADE + usize::from(shade.is_foreign) * SHADES + shade.index
             }
             None => GREY,
@@ -70,13 +70,13 @@ fn pixels(position: f64) -> usize {
 }
 
 /// A picture of indices into the palette: each is the index of a background times [`INK_LEVELS`], plus the level of ink.
-struct IndexedPicture {
+struct FlamePicture {
     width: usize,
     height: usize,
     pixels: Vec<u8>,
 }
 
-impl IndexedPicture {
+impl FlamePicture {
     fn new(width: usize, height: usize) -> Self {
         Self { width, height, pixels: vec![0; width * height] }
     }
@@ -140,7 +140,7 @@ fn palette() -> Vec<Rgb> {
     const INK: Rgb = [24, 24, 24];
     let shades = [false, true]
         .into_iter()
-        .flat_map(|is_foreign| (0..SHADES).map(move |index| BarShade { is_foreign, index }.colour()));
+        .flat_map(|is_foreign| (0..SHADES).map(move |index| FlameBarShade { is_foreign, index }.colour()));
     let backgrounds = [[255; 3], ROOT_COLOUR].into_iter().chain(shades);
     debug_assert_eq!((WHITE, GREY), (0, 1));
     let mix = |background: Rgb, ink: usize| {

@@ -5,14 +5,14 @@ use crate::trace::call_tree::ProfiledFunction;
 /// The text above a flame graph.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct GraphTitle {
+pub struct FlameGraphTitle {
     /// The subject of the graph.
     pub title: String,
     /// A note on how the profile was taken.
     pub note: String,
 }
 
-impl GraphTitle {
+impl FlameGraphTitle {
     /// Creates a title from its two lines.
     pub fn new(title: impl Into<String>, note: impl Into<String>) -> Self {
         Self { title: title.into(), note: note.into() }
@@ -30,14 +30,14 @@ pub(super) const ROOT_COLOUR: Rgb = [222, 222, 222];
 
 /// The shade of a function's bar.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BarShade {
+pub(super) struct FlameBarShade {
     /// True for code that is not the application's own, which has a family of colours of its own.
     pub(super) is_foreign: bool,
     /// The index of the shade in its family, below [`SHADES`].
     pub(super) index: usize,
 }
 
-impl BarShade {
+impl FlameBarShade {
     /// Returns the shade of a function, which is the same in every graph.
     pub(super) fn of(frame: &ProfiledFunction) -> Self {
         // FNV-1a, as the standard library's hasher may change with its release.

@@ -2,7 +2,7 @@
 //! come from the profiled program, are nothing but text, and the file may be opened in a browser.
 
 use super::layout::FlameLayout;
-use super::style::{BarShade, GraphTitle, ROOT_COLOUR, fit, percent};
+use super::style::{FlameBarShade, FlameGraphTitle, ROOT_COLOUR, fit, percent};
 use crate::trace::call_tree::{CallTree, ProfiledFunction};
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ pub const SCRIPT: &str = include_str!("interaction.js");
 
 /// Draws the flame graph of `tree`. Callers are below their callees; a bar shows its function, location and share while
 /// the pointer rests on it. `amount` formats a weight.
-pub fn svg(tree: &CallTree, title: &GraphTitle, amount: impl Fn(u64) -> String) -> String {
+pub fn svg(tree: &CallTree, title: &FlameGraphTitle, amount: impl Fn(u64) -> String) -> String {
     let layout = FlameLayout::new(tree, INNER_WIDTH, MIN_BAR_WIDTH, usize::MAX);
     #[allow(clippy::cast_precision_loss, reason = "rows of a picture")]
     let height = HEAD + layout.rows as f64 * ROW + MARGIN;
@@ -45,7 +45,7 @@ pub fn svg(tree: &CallTree, title: &GraphTitle, amount: impl Fn(u64) -> String) 
     for bar in &layout.bars {
         #[allow(clippy::cast_precision_loss, reason = "rows of a picture")]
         let top = height - MARGIN - (bar.row as f64 + 1.0) * ROW;
-        let [red, green, blue] = bar.frame.map_or(ROOT_COLOUR, |frame| BarShade::of(frame).colour());
+        let [red, green, blue] = bar.frame.map_or(ROOT_COLOUR, |frame| FlameBarShade::of(frame).colour());
         let name = bar.frame.map_or_else(|| "all".to_owned(), ProfiledFunction::label);
         let tooltip = bar.frame.map_or_else(|| "all".to_owned(), ProfiledFunction::to_text);
         let left = MARGIN + bar.left;

@@ -20,24 +20,24 @@ struct JfrRecording {
 struct JfrEvent {
     #[serde(rename = "type")]
     kind: String,
-    values: EventValues,
+    values: JfrEventValues,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct EventValues {
-    stack_trace: Option<StackTrace>,
+struct JfrEventValues {
+    stack_trace: Option<JfrStackTrace>,
 }
 
 #[derive(Deserialize)]
-struct StackTrace {
+struct JfrStackTrace {
     #[serde(default)]
-    frames: Vec<StackFrame>,
+    frames: Vec<JfrStackFrame>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct StackFrame {
+struct JfrStackFrame {
     method: Option<MethodName>,
     line_number: Option<i64>,
 }
@@ -90,7 +90,7 @@ pub fn read(text: &[u8], interval_us: u64) -> Result<(CpuProfile, u64), Malforme
 }
 
 /// Converts a frame: `Server$Handler.handle` in `com/example/Server.java`, the file that the class is by convention in.
-fn named(frame: &StackFrame) -> ProfiledFunction {
+fn named(frame: &JfrStackFrame) -> ProfiledFunction {
     let method = frame.method.as_ref();
     let class = method.and_then(|method| method.class.as_ref()).and_then(|class| class.name.as_deref());
     let class = class.unwrap_or_default().replace('.', "/");

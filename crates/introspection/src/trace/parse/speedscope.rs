@@ -7,17 +7,17 @@ use std::collections::{BTreeMap, HashMap};
 
 #[derive(Deserialize)]
 struct SpeedscopeFile {
-    shared: SharedFrames,
+    shared: SpeedscopeSharedFrames,
     profiles: Vec<SpeedscopeProfile>,
 }
 
 #[derive(Deserialize)]
-struct SharedFrames {
-    frames: Vec<FileFrame>,
+struct SpeedscopeSharedFrames {
+    frames: Vec<SpeedscopeFrame>,
 }
 
 #[derive(Deserialize)]
-struct FileFrame {
+struct SpeedscopeFrame {
     name: String,
     file: Option<String>,
     line: Option<u32>,
@@ -147,7 +147,7 @@ fn thread_id(name: &str) -> Option<u32> {
 }
 
 /// Returns true for the functions of Python's library in which threads wait.
-fn is_waiting(frame: &FileFrame) -> bool {
+fn is_waiting(frame: &SpeedscopeFrame) -> bool {
     const FUNCTIONS: [(&str, &[&str]); 9] = [
         ("threading.py", &["wait", "_wait_for_tstate_lock", "join", "acquire"]),
         ("queue.py", &["get", "put"]),

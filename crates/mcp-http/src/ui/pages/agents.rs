@@ -1,7 +1,7 @@
 //! The section of the agents that the server supervises.
 
 use super::super::viewer::PageViewer;
-use super::layout::{self, EndButton, table};
+use super::layout::{self, PageEndButton, table};
 use crate::state::App;
 use maud::{Markup, html};
 
@@ -44,6 +44,6 @@ pub(super) async fn section(app: App, viewer: &PageViewer) -> Markup {
     layout::section("agents", "Agents’ sessions", &content)
 }
 
-fn end_button<'a>(owner: &'a str, id: &'a str, command: &'a str) -> EndButton<'a> {
-    EndButton { owner, field: "session", id, word: "End", command }
+fn end_button<'a>(owner: &'a str, id: &'a str, command: &'a str) -> PageEndButton<'a> {
+    PageEndButton { owner, field: "session", id, word: "End", command }
 }

@@ -5,7 +5,7 @@ use super::super::viewer::PageViewer;
 #[cfg(feature = "sessions")]
 use super::agents;
 use super::format;
-use super::layout::{EndButton, NavigationPage, page, section, table};
+use super::layout::{NavigationPage, PageEndButton, page, section, table};
 use crate::recent_calls::FinishedCall;
 use crate::state::App;
 use axum::extract::State;
@@ -77,7 +77,7 @@ fn programs(app: App, viewer: &PageViewer) -> Markup {
     let may_stop = viewer.may_call(app, "stop_command");
     let row = |program: &BackgroundProcess| {
         let (id, owner) = (program.id.to_string(), &*program.principal);
-        let button = EndButton { owner, field: "id", id: &id, word: "Stop", command: &program.command };
+        let button = PageEndButton { owner, field: "id", id: &id, word: "Stop", command: &program.command };
         html! {
             tr {
                 td class="name" { (program.principal) }
@@ -154,7 +154,7 @@ fn refused_calls(calls: &[FinishedCall], viewer: &PageViewer) -> Markup {
 fn sessions(app: App, viewer: &PageViewer) -> Markup {
     let mut sessions = app.sessions.list();
     sessions.retain(|session| viewer.shown_principal().is_none_or(|shown| &*session.principal == shown));
-    let row = |session: &crate::sessions::SessionSummary| {
+    let row = |session: &crate::sessions::ClientSessionSummary| {
         html! {
             tr {
                 td class="name" { (session.principal) }

@@ -99,7 +99,7 @@ pub(super) fn table(section_id: &str, columns: &[&str], rows: &[Markup]) -> Mark
 }
 
 /// A button that ends something, in a form of its own.
-pub(super) struct EndButton<'a> {
+pub(super) struct PageEndButton<'a> {
     pub(super) owner: &'a str,
     /// The field of the form that names it.
     pub(super) field: &'static str,
@@ -109,7 +109,7 @@ pub(super) struct EndButton<'a> {
     pub(super) command: &'a str,
 }
 
-impl EndButton<'_> {
+impl PageEndButton<'_> {
     /// Renders the form.
     pub(super) fn render(&self, viewer: &PageViewer) -> Markup {
         let Self { owner, field, id, word, command } = self;

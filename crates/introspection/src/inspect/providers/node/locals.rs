@@ -4,7 +4,7 @@
 //! loaded, the script's functions among all living functions, and reads their scopes. The search stops the process for one
 //! garbage collection. Variables that no function uses are not kept by the engine and cannot be found.
 
-use super::reader::{ObjectRead, PropertyLookup, RemoteObject, RemoteReader};
+use super::reader::{PropertyLookup, RemoteObject, RemoteObjectRead, RemoteReader};
 use crate::inspect::Error;
 use crate::inspect::path::StatePath;
 use crate::inspect::state_value::{PathNotFound, ProviderError};
@@ -74,7 +74,7 @@ pub(super) async fn find_scope(
             if matches!(reader.look_up(&id, first, 1).await?, PropertyLookup::Own(_)) {
                 return Ok(id);
             }
-            if let ObjectRead::ObjectMembers(members) =
+            if let RemoteObjectRead::ObjectMembers(members) =
                 reader.read_members(&scope, MAX_KEYS, MAX_KEY_CHARS, true).await?
             {
                 let names = members.members.iter().filter_map(|(key, _)| key.value.as_ref()?.as_str());

@@ -108,7 +108,7 @@ pub(super) enum PropertyLookup {
 
 /// The result of reading the members of an object.
 #[derive(Clone, Debug)]
-pub(super) enum ObjectRead {
+pub(super) enum RemoteObjectRead {
     /// The object was read now.
     ObjectMembers(ObjectMembers),
     /// The object was read before in the same reading, as the object of this index.
@@ -253,7 +253,7 @@ impl RemoteReader {
         count: usize,
         max_chars: usize,
         is_first: bool,
-    ) -> Result<ObjectRead, Error> {
+    ) -> Result<RemoteObjectRead, Error> {
         const TAKE: &str = "function(f,t,l,c,n,r){return f(this,t,l,c,n,r)}";
         let id = object.object_id.as_deref().unwrap_or_default();
         let arguments = vec![
@@ -267,7 +267,7 @@ impl RemoteReader {
         let taken =
             call(&self.session, READING_GROUP, id, TAKE, arguments).await?.ok_or(Error::BuiltInsReplaced)?;
         if let Some(index) = taken.value.as_ref().and_then(Value::as_u64) {
-            return Ok(ObjectRead::Seen(usize::try_from(index).unwrap_or(usize::MAX)));
+            return Ok(RemoteObjectRead::Seen(usize::try_from(index).unwrap_or(usize::MAX)));
         }
         let mut members = ObjectMembers::default();
         let (mut key, mut kind) = (RemoteObject::default(), RemoteObject::default());
@@ -280,7 +280,7 @@ impl RemoteReader {
                 _ => members.push(&key, kind.number(), value),
             }
         }
-        Ok(ObjectRead::ObjectMembers(members))
+        Ok(RemoteObjectRead::ObjectMembers(members))
     }
 
     /// Returns the elements of a list of `reader.js`, each with its index.

@@ -1,7 +1,9 @@
 //! The reading of one path: follows it, and copies the value within the bounds of an answer.
 
 use super::locals;
-use super::reader::{ObjectMembers, ObjectRead, PropertyContent, PropertyLookup, RemoteObject, RemoteReader};
+use super::reader::{
+    ObjectMembers, PropertyContent, PropertyLookup, RemoteObject, RemoteObjectRead, RemoteReader,
+};
 use crate::inspect::Error;
 use crate::inspect::mask::{MASK, is_secret};
 use crate::inspect::path::join;
@@ -40,14 +42,14 @@ pub(super) async fn read(
         Err(error) => Err(error),
     };
     // A plain value that was read in one call holds no handles, and needs no second call to release them.
-    if !matches!(&result, Ok(ReadValue { holds_handles: false, .. })) && reader.is_open() {
+    if !matches!(&result, Ok(ReadRemoteValue { holds_handles: false, .. })) && reader.is_open() {
         reader.release().await;
     }
     result.map(|reading| reading.value)
 }
 
 /// A value that was read.
-struct ReadValue {
+struct ReadRemoteValue {
     value: StateValue,
     /// The process holds handles for us, which must be released.
     holds_handles: bool,
@@ -59,7 +61,7 @@ async fn read_from(
     request: &StateRequest<'_>,
     root: &str,
     skip: usize,
-) -> Result<ReadValue, ProviderError> {
+) -> Result<ReadRemoteValue, ProviderError> {
     let path = request.path();
     let names = path.segments.get(skip..).unwrap_or_default();
     let found = reader.find(root, names, MAX_LEAF_CHARS).await?;
@@ -70,14 +72,22 @@ async fn read_from(
     };
     let holds_handles = !is_found_directly
         || matches!(&content, PropertyContent::Value(remote) if remote.object_id.is_some());
-    let mut walk =
-        ValueCopy { reader, max_depth: request.depth(), tree: ValueTree::default(), seen_paths: Vec::new() };
+    let mut walk = RemoteValueCopy {
+        reader,
+        max_depth: request.depth(),
+        tree: ValueTree::default(),
+        seen_paths: Vec::new(),
+    };
     let node = walk.tree.add_node();
-    let root =
-        TreeDestination { node, depth: 0, is_secret: request.is_beneath_secret(), path: path.to_string() };
+    let root = ValueTreeDestination {
+        node,
+        depth: 0,
+        is_secret: request.is_beneath_secret(),
+        path: path.to_string(),
+    };
     walk.run(content, root).await?;
     let value = StateValue::from_tree(reader.source.clone(), walk.tree, node);
-    Ok(ReadValue { value, holds_handles })
+    Ok(ReadRemoteValue { value, holds_handles })
 }
 
 /// Follows the path name by name, for a path on which something is out of the ordinary: to read it nevertheless, or to say
@@ -168,11 +178,11 @@ async fn first_keys(reader: &RemoteReader, object: &RemoteObject) -> Result<(Vec
         return Ok((vec![format!("0 to {}", object.length().saturating_sub(1))], object.length()));
     }
     match reader.read_members(object, MAX_KEYS, MAX_KEY_CHARS, true).await? {
-        ObjectRead::ObjectMembers(members) => {
+        RemoteObjectRead::ObjectMembers(members) => {
             let keys = members.members.iter().map(|(key, _)| key_name(key)).collect();
             Ok((keys, whole_number(members.total)))
         }
-        ObjectRead::Seen(_) => Ok((Vec::new(), 0)),
+        RemoteObjectRead::Seen(_) => Ok((Vec::new(), 0)),
     }
 }
 
@@ -207,7 +217,7 @@ fn key_name(key: &RemoteObject) -> String {
 }
 
 /// The node of the answer that a value belongs into.
-struct TreeDestination {
+struct ValueTreeDestination {
     node: usize,
     depth: u32,
     /// The value is masked.
@@ -217,7 +227,7 @@ struct TreeDestination {
 }
 
 /// The copying of a value, breadth first.
-struct ValueCopy<'a> {
+struct RemoteValueCopy<'a> {
     reader: &'a RemoteReader,
     max_depth: u32,
     tree: ValueTree,
@@ -225,18 +235,18 @@ struct ValueCopy<'a> {
     seen_paths: Vec<String>,
 }
 
-impl ValueCopy<'_> {
+impl RemoteValueCopy<'_> {
     /// Copies `content` and everything in it, level by level.
-    async fn run(&mut self, content: PropertyContent, root: TreeDestination) -> Result<(), Error> {
+    async fn run(&mut self, content: PropertyContent, root: ValueTreeDestination) -> Result<(), Error> {
         let started = Instant::now();
-        let mut level: Vec<(RemoteObject, TreeDestination)> = Vec::new();
+        let mut level: Vec<(RemoteObject, ValueTreeDestination)> = Vec::new();
         self.put(content, root, &mut level);
         let mut is_first = true;
         while !level.is_empty() {
             let mut next = Vec::new();
             let mut objects = level.into_iter();
             loop {
-                let mut batch: Vec<(RemoteObject, TreeDestination)> =
+                let mut batch: Vec<(RemoteObject, ValueTreeDestination)> =
                     objects.by_ref().take(CONCURRENT_READS).collect();
                 if batch.is_empty() {
                     break;
@@ -257,11 +267,11 @@ impl ValueCopy<'_> {
                     let results = futures_util::future::join_all(calls).await;
                     for ((object, destination), result) in batch.into_iter().zip(results) {
                         match result? {
-                            ObjectRead::ObjectMembers(members) => {
+                            RemoteObjectRead::ObjectMembers(members) => {
                                 self.seen_paths.push(destination.path.clone());
                                 self.open(&object, members, destination, &mut next);
                             }
-                            ObjectRead::Seen(index) => {
+                            RemoteObjectRead::Seen(index) => {
                                 let path = self.seen_paths.get(index).cloned().unwrap_or_default();
                                 self.tree.set_mark(destination.node, "ref", path);
                             }
@@ -279,8 +289,8 @@ impl ValueCopy<'_> {
     fn put(
         &mut self,
         content: PropertyContent,
-        destination: TreeDestination,
-        next: &mut Vec<(RemoteObject, TreeDestination)>,
+        destination: ValueTreeDestination,
+        next: &mut Vec<(RemoteObject, ValueTreeDestination)>,
     ) {
         let node = destination.node;
         let remote = match content {
@@ -343,14 +353,14 @@ impl ValueCopy<'_> {
         &mut self,
         object: &RemoteObject,
         members: ObjectMembers,
-        destination: TreeDestination,
-        next: &mut Vec<(RemoteObject, TreeDestination)>,
+        destination: ValueTreeDestination,
+        next: &mut Vec<(RemoteObject, ValueTreeDestination)>,
     ) {
-        let TreeDestination { node, depth, is_secret: is_container_secret, path } = destination;
+        let ValueTreeDestination { node, depth, is_secret: is_container_secret, path } = destination;
         let class = object.class_name.as_deref().unwrap_or("Object");
         let ObjectMembers { total, members, properties, omitted_properties } = members;
         let mut omitted = whole_number(total).saturating_sub(MAX_KEYS as u64);
-        let child = |node, name: &str, is_secret| TreeDestination {
+        let child = |node, name: &str, is_secret| ValueTreeDestination {
             node,
             depth: depth + 1,
             is_secret,
@@ -472,8 +482,8 @@ impl ValueCopy<'_> {
         node: usize,
         members: Vec<(RemoteObject, PropertyContent)>,
         mut omitted: u64,
-        child: impl Fn(usize, &str) -> TreeDestination,
-        next: &mut Vec<(RemoteObject, TreeDestination)>,
+        child: impl Fn(usize, &str) -> ValueTreeDestination,
+        next: &mut Vec<(RemoteObject, ValueTreeDestination)>,
     ) {
         for (key, content) in members {
             if !self.has_room(&mut omitted) {
