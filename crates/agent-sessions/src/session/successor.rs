@@ -26,7 +26,7 @@ pub(super) async fn start(
     if let Some(file) = &file {
         match back_up(file, clock::now_ms()) {
             Ok(copy) => {
-                record.log(SessionLogLevel::Info, &format!("its file was copied to {}", copy.display()))
+                record.log(SessionLogLevel::Info, &format!("its file was copied to {}", copy.display()));
             }
             // A missing copy is no reason to stop the work.
             Err(error) => {

@@ -2,7 +2,7 @@
 
 use crate::workspace::{self, ConfinedPath, PathKind, Workspace};
 use context_compiler::source::{
-    SourceFileState, SourceEntryKind, SourceFileContent, SourceReadError, SourceTree, SourceTreeEntry,
+    SourceEntryKind, SourceFileContent, SourceFileState, SourceReadError, SourceTree, SourceTreeEntry,
     printable_name, read_stable,
 };
 use std::fs::File;

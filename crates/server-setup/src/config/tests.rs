@@ -43,7 +43,7 @@ impl ConfiguredProject {
     }
 }
 
-/// SettingFlags that name `file`.
+/// Flags that name `file`.
 fn naming(file: &Path) -> SettingFlags {
     SettingFlags { config: Some(file.to_owned()), ..SettingFlags::default() }
 }

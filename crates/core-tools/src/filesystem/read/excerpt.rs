@@ -44,7 +44,7 @@ impl FileExcerpt {
         };
         match (selection, self.first) {
             (ReadLineSelection::From { .. }, Some(first)) => {
-                self.note_continuation(first, max_bytes, &mut notes)
+                self.note_continuation(first, max_bytes, &mut notes);
             }
             (ReadLineSelection::Last(_), _) => self.note_missing_start(max_bytes, &mut notes),
             (ReadLineSelection::From { .. }, None) => {}
