@@ -81,6 +81,10 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("compile_context", json!({"role": "dev", "budget_tokens": 1000})),
         ("find_tools", json!({"query": "who wrote a line"})),
         ("find_tools", json!({"query": ""})),
+        (
+            "call_tools",
+            json!({"calls": [{"tool": "file_exists", "arguments": {"path": "README.md"}}], "keep_going": true}),
+        ),
         ("git_status", json!({})),
         ("git_status", json!({"repository_path": "src", "limit": 1})),
         ("git_log", json!({})),

@@ -224,3 +224,47 @@ fn beyond_the_servers_bytes_the_one_waits_who_has_more_than_its_share() {
     });
     wait_until(SOON, "it is served again", || client.reply("tools/call", read.clone()).status == 200);
 }
+
+#[test]
+fn the_calls_that_one_call_makes_take_the_callers_places_and_its_rate() {
+    let (project, outside) = (Project::with([("a.txt", "words")]), Project::empty());
+    let server = server("[http]\nqueue_ms = 500\n", &project, &outside);
+    let (greedy, other) =
+        (server.token("greedy", "dev", &["--processes", "1"]), server.token("other", "dev", &[]));
+    let seconds = unique_seconds();
+    let sleep = json!({"tool": "run_command", "arguments": {"command": ["sleep", seconds]}});
+    let read = json!({"tool": "read_file", "arguments": {"path": "a.txt"}});
+    for era in Era::BOTH {
+        let mut client = server.connect(&greedy, era);
+        let several = json!({"name": "call_tools", "arguments": {"calls": [sleep]}});
+        let running: Vec<_> = (0..3).map(|_| client.begin("tools/call", several.clone())).collect();
+        wait_until(SOON, "one runs", || alive(&seconds).len() == 1);
+        // It has the one place, whoever asks for it, and what needs none is served.
+        let said = client.failure("call_tools", json!({"calls": [read, sleep, read]}));
+        assert!(said.contains("words") && said.contains("==> 2. run_command: failed"), "{said}");
+        assert!(said.contains("not run: ") && said.contains("1 programs at once"), "{said}");
+        assert_eq!(alive(&seconds).len(), 1);
+        let alone = json!({"name": "run_command", "arguments": {"command": ["sleep", seconds]}});
+        assert_eq!(client.reply("tools/call", alone).status, 429);
+        let echo = json!({"tool": "run_command", "arguments": {"command": ["echo", "x"]}});
+        server.connect(&other, era).text("call_tools", json!({"calls": [echo]}));
+        // Who goes away leaves no place taken.
+        drop(running);
+        wait_until(SOON, "it ends", || alive(&seconds).is_empty());
+        wait_until(SOON, "the place is free", || {
+            client.call("call_tools", json!({"calls": [echo]}))["isError"] == false
+        });
+    }
+    // Calls inside one wait for the rate of their caller.
+    let paced = server.token("paced", "dev", &["--calls-per-second", "4"]);
+    let mut client = server.connect(&paced, Era::Modern);
+    let began = Instant::now();
+    let text = client.text("call_tools", json!({"calls": vec![read; 16]}));
+    assert_eq!(text.matches("words").count(), 16, "{text}");
+    // Eight are saved up at most.
+    assert!(began.elapsed() >= Duration::from_millis(1900), "{:?}", began.elapsed());
+    let audit = std::fs::read_to_string(outside.join("audit.jsonl")).unwrap();
+    let lines = audit.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let reads = lines.filter(|line| line["tool"] == "read_file" && line["principal"] == "paced").count();
+    assert_eq!(reads, 16, "{audit}");
+}

@@ -16,6 +16,7 @@ mod command_line;
 mod disclosure;
 mod effects;
 mod every_pair;
+mod inner_calls;
 mod limits;
 mod protection;
 mod reach;

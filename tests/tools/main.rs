@@ -11,6 +11,7 @@
 )]
 
 mod background;
+mod call_tools;
 mod commands;
 mod confinement;
 mod files;

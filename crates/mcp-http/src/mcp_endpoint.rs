@@ -1,12 +1,17 @@
 //! The protocol itself: rmcp's service, which answers what the layers have let through.
 
+use crate::auth::principal::Principal;
+use crate::limits::account::CallerAccount;
 use crate::mcp_request::McpRequest;
+use crate::refusal;
 use crate::response;
 use crate::sessions::ClientSessions;
 use crate::state::App;
 use axum::body::Body;
 use axum::response::Response;
-use core_tools::mcp::{CallObserver, Connection, ProcessPermits, RequestContext};
+use core_tools::mcp::{
+    CallAdmission, CallObserver, Connection, InnerCallPermits, NoPermit, ProcessPermits, RequestContext,
+};
 use http::StatusCode;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -47,7 +52,8 @@ impl McpEndpoint {
 
     /// Answers a request that has met all layers.
     pub(crate) async fn answer(&self, app: App, request: Box<McpRequest>) -> Response {
-        let McpRequest { http: mut request, account, target, span, permits, cancellation, .. } = *request;
+        let McpRequest { http: mut request, principal, account, target, span, permits, cancellation, .. } =
+            *request;
         let (Some(target), Some(cancellation)) = (target, cancellation) else {
             // A layer is missing in the router.
             return response::text(StatusCode::INTERNAL_SERVER_ERROR, "the server is set up wrongly\n");
@@ -61,6 +67,7 @@ impl McpEndpoint {
         };
         let mut context = RequestContext::new(target.host, target.caller, cancellation);
         context.call_permit = permits.as_ref().and_then(|permits| permits.call_permit());
+        context.call_admission = Some(inner_call_admission(app, principal, Arc::clone(&account)));
         context.process_permits = Some(ProcessPermits::new(move || account.acquire_program()));
         context.observer = Some(observer);
         let extensions = request.extensions_mut();
@@ -71,4 +78,19 @@ impl McpEndpoint {
         // Boxed: inline, it would be in the future of every layer, and be moved with each of them.
         Box::pin(self.service.handle(request)).await.map(Body::new)
     }
+}
+
+/// Admits the calls that a tool makes by the limits of its caller, as the layers admit those that come alone.
+fn inner_call_admission(app: App, principal: Arc<Principal>, account: Arc<CallerAccount>) -> CallAdmission {
+    CallAdmission::new(move |class| {
+        let (principal, account) = (Arc::clone(&principal), Arc::clone(&account));
+        async move {
+            match account.admit_inner_call(class).await {
+                Ok(permits) => {
+                    Ok(InnerCallPermits { call_permit: permits.call_permit(), held: Box::new(permits) })
+                }
+                Err(rejection) => Err(NoPermit::new(refusal::note_over_limit(app, &principal, &rejection))),
+            }
+        }
+    })
 }

@@ -21,10 +21,15 @@ pub(crate) fn over_limit(
     id: Option<&Id>,
     rejection: &LimitRejection,
 ) -> Response {
+    let message = note_over_limit(app, principal, rejection);
+    response::try_later(StatusCode::TOO_MANY_REQUESTS, id, &message, rejection.retry_after)
+}
+
+/// Counts and records that a call is over a limit of its caller. Returns the words for the caller.
+pub(crate) fn note_over_limit(app: App, principal: &Principal, rejection: &LimitRejection) -> String {
     app.metrics.turned_away(RefusalReason::Rate);
     record(app, &app.caller(principal, None), "http: rate");
-    let message = format!("{}; try again in {} ms", rejection.reason, rejection.retry_after.as_millis());
-    response::try_later(StatusCode::TOO_MANY_REQUESTS, id, &message, rejection.retry_after)
+    format!("{}; try again in {} ms", rejection.reason, rejection.retry_after.as_millis())
 }
 
 /// Answers a request whose caller is not authenticated, with the challenge of RFC 6750 §3 and RFC 9728 §5.1.

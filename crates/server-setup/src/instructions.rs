@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// The sentences about the tools, each with the tools that it names: a caller to whom one of them is not listed does
 /// not get the sentence. Clients cut the whole at 2 KB, so the most useful come first.
-const SENTENCES: [(&[&str], &str); 16] = [
+const SENTENCES: [(&[&str], &str); 17] = [
     (
         &["search_files", "find_files"],
         "Begin with search_files (contents) or find_files (names) instead of running grep or find.",
@@ -16,6 +16,7 @@ const SENTENCES: [(&[&str], &str); 16] = [
         "Read the part that you need with read_file, and several files with one call of read_multiple_files.",
     ),
     (&["file_outline"], "file_outline shows what a file defines, in fewer bytes than its text."),
+    (&["call_tools"], "Steps that do not depend on what you read go into one call_tools."),
     (&["edit_file"], "Change a part of a file with edit_file instead of writing the whole file."),
     (&["apply_patch"], "Change several places or files at once with apply_patch."),
     (&["run_tests"], "run_tests finds the project's own test command and names what failed."),

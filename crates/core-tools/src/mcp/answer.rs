@@ -169,6 +169,18 @@ impl Answer {
         }
     }
 
+    /// Returns true if a picture, a sound or a document is in it.
+    pub(crate) fn has_media(&self) -> bool {
+        !self.media.is_empty()
+    }
+
+    /// Writes the whole answer as text of at most `max_bytes`.
+    pub(crate) fn into_text_within(self, max_bytes: usize) -> String {
+        let mut text = self.to_text();
+        truncate_to(&mut text, max_bytes, "", self.kept);
+        text
+    }
+
     /// Returns about how many bytes it has.
     pub(crate) fn size_bytes(&self) -> usize {
         let media = |media: &AnswerMedia| match media {

@@ -5,8 +5,9 @@ use super::effects::CallScopeLimit;
 use super::found_tools::FoundTools;
 use super::limits::HostLimits;
 use super::observer::CallObserver;
-use super::permits::{CallPermit, ProcessPermits};
+use super::permits::{CallAdmission, CallPermit, ProcessPermits};
 use super::progress::ProgressReporter;
+use super::tool_caller::ToolCaller;
 use super::tool_directory::ToolDirectory;
 use crate::workspace::{AccessLimit, Workspace};
 use role_policy::{CallScope, Caller, Policy, RoleLimits};
@@ -35,6 +36,9 @@ pub struct CallContext {
     /// A permit that the transport has acquired for this call from [`Host::call_permits`](super::Host::call_permits).
     /// Without it the host waits for one.
     pub call_permit: Option<CallPermit>,
+    /// Admits the calls that the tool makes in the name of its caller, by the rules of the transport. Without it the host
+    /// alone bounds them.
+    pub call_admission: Option<CallAdmission>,
     /// Permits for programs that outlive the call; without them the tool's own number bounds them.
     pub process_permits: Option<ProcessPermits>,
     /// Notified of the end of the call.
@@ -49,6 +53,8 @@ pub struct CallContext {
     pub owner: Option<String>,
     /// The tools that the caller may call, for a tool that searches among them. None for others.
     pub(super) directory: Option<ToolDirectory>,
+    /// Makes calls in the name of the caller, for a tool that calls others. None for others.
+    pub(super) tool_caller: Option<ToolCaller>,
     /// The tools that the client has found beyond its list.
     pub(super) found: FoundTools,
 }
@@ -65,12 +71,14 @@ impl CallContext {
             scope: CallScope::default(),
             limits: RoleLimits::default(),
             call_permit: None,
+            call_admission: None,
             process_permits: None,
             observer: None,
             unrestricted: false,
             policy: None,
             owner: None,
             directory: None,
+            tool_caller: None,
             found: FoundTools::default(),
         }
     }

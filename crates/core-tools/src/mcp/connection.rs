@@ -5,7 +5,7 @@ use super::errors;
 use super::found_tools::FoundTools;
 use super::host::Host;
 use super::observer::CallObserver;
-use super::permits::{CallPermit, ProcessPermits};
+use super::permits::{CallAdmission, CallPermit, ProcessPermits};
 use rmcp::ErrorData;
 use rmcp::model::{Extensions, Icon, Implementation};
 use role_policy::{Caller, RoleLimits};
@@ -40,6 +40,8 @@ pub struct RequestContext {
     pub limits: RoleLimits,
     /// A permit that the transport has acquired for the call ([`Host::call_permits`]); without it the host waits for one.
     pub call_permit: Option<CallPermit>,
+    /// Admits the calls that a tool makes in the name of the caller ([`CallContext::call_admission`](super::CallContext)).
+    pub call_admission: Option<CallAdmission>,
     /// Permits for programs that outlive a call; without them the tool's own number bounds them.
     pub process_permits: Option<ProcessPermits>,
     /// Notified of the end of the call.
@@ -52,7 +54,16 @@ impl RequestContext {
     /// The context of a request by `caller` to `host`, with no limits but those of both.
     pub fn new(host: Host, caller: Caller, cancel: CancellationToken) -> Self {
         let limits = RoleLimits::default();
-        Self { host, caller, limits, call_permit: None, process_permits: None, observer: None, cancel }
+        Self {
+            host,
+            caller,
+            limits,
+            call_permit: None,
+            call_admission: None,
+            process_permits: None,
+            observer: None,
+            cancel,
+        }
     }
 }
 

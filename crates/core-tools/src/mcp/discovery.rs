@@ -1,7 +1,8 @@
-//! The toolset `discovery`: the tool that finds other tools.
+//! The toolset `discovery`: the tool that finds other tools, and the one that calls several.
 
 use super::answer::{Answer, ToolError};
 use super::call_context::CallContext;
+use super::call_tools::call_tools;
 use super::tool::Tool;
 use super::tool_directory::ToolDirectory;
 use super::tool_ranking::{Ranked, rank};
@@ -34,7 +35,7 @@ const MAX_BYTES: usize = 24 * 1024;
 
 /// Returns the toolset `discovery`.
 pub fn toolset() -> Toolset {
-    Toolset { name: "discovery", tools: vec![find_tools()] }
+    Toolset { name: "discovery", tools: vec![find_tools(), call_tools()] }
 }
 
 fn find_tools() -> Tool {

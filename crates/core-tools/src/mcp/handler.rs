@@ -125,8 +125,16 @@ impl ServerHandler for Connection {
                 return Ok(CallToolResponse::InputRequired(question));
             }
             self.settle_roots().await;
-            let RequestContext { host, caller, limits, call_permit, process_permits, observer, cancel } =
-                self.request_context(&request.extensions)?;
+            let RequestContext {
+                host,
+                caller,
+                limits,
+                call_permit,
+                call_admission,
+                process_permits,
+                observer,
+                cancel,
+            } = self.request_context(&request.extensions)?;
             let format = match takes_structured(&request) {
                 true => host.answer_format(),
                 false => AnswerFormat::TextOnly,
@@ -136,6 +144,7 @@ impl ServerHandler for Connection {
             context.found = self.found.clone();
             let found_before = self.found.len();
             (context.call_permit, context.process_permits) = (call_permit, process_permits);
+            context.call_admission = call_admission;
             let progress_token = request.meta.get_progress_token();
             if progress_token.is_some() {
                 context.progress = ProgressReporter::requested();

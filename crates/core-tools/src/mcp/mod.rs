@@ -38,6 +38,7 @@ mod answer;
 mod arguments;
 mod audit;
 mod call_context;
+mod call_tools;
 mod client_roots;
 mod connection;
 pub mod discovery;
@@ -62,6 +63,7 @@ mod schema;
 mod search_hints;
 mod selection;
 mod tool;
+mod tool_caller;
 mod tool_directory;
 mod tool_ranking;
 mod toolset;
@@ -90,7 +92,9 @@ pub use effects::WorkspaceEffects;
 pub use host::{Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::HostLimits;
 pub use observer::CallObserver;
-pub use permits::{CallPermit, CallPermits, NoPermit, Permit, ProcessPermits, ResourceClass};
+pub use permits::{
+    CallAdmission, CallPermit, CallPermits, InnerCallPermits, NoPermit, Permit, ProcessPermits, ResourceClass,
+};
 pub use presets::PRESETS;
 pub use progress::{ProgressEvent, ProgressReporter};
 /// The effect of an argument of a tool: the paths, programs or roles that it reaches, declared for policies to judge.

@@ -1,5 +1,6 @@
 //! Permits: what a call must hold while it runs, so that only so many run at once.
 
+use futures_util::future::{BoxFuture, FutureExt};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -96,6 +97,23 @@ pub struct ProcessPermits(Arc<TryAcquire>);
 
 type TryAcquire = dyn Fn() -> Result<Permit, NoPermit> + Send + Sync;
 
+/// Admits the calls that a tool makes in the name of its caller as the transport admits those that come alone: at the
+/// caller's rate, and with the permits that it acquires for them.
+#[derive(Clone)]
+pub struct CallAdmission(Arc<AdmitCall>);
+
+type AdmitCall =
+    dyn Fn(ResourceClass) -> BoxFuture<'static, Result<InnerCallPermits, NoPermit>> + Send + Sync;
+
+/// The permits of a call that a tool makes. They are free again when this is dropped.
+#[must_use = "the permits are free again when this is dropped"]
+pub struct InnerCallPermits {
+    /// The permit from [`CallPermits`], if the call needs one.
+    pub call_permit: Option<CallPermit>,
+    /// The permits that the transport has besides.
+    pub held: Permit,
+}
+
 /// No permit is free. The message says why, and what the caller can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -120,6 +138,36 @@ impl ProcessPermits {
     /// None is free.
     pub fn try_acquire(&self) -> Result<Permit, NoPermit> {
         (self.0)()
+    }
+}
+
+impl CallAdmission {
+    /// Admits each call by `admit`, which waits until the call may run.
+    pub fn new<F>(admit: impl Fn(ResourceClass) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<InnerCallPermits, NoPermit>> + Send + 'static,
+    {
+        Self(Arc::new(move |class| admit(class).boxed()))
+    }
+
+    /// Waits until a call may run.
+    ///
+    /// # Errors
+    /// It may not run in the time that a call may wait.
+    pub async fn admit(&self, class: ResourceClass) -> Result<InnerCallPermits, NoPermit> {
+        (self.0)(class).await
+    }
+}
+
+impl fmt::Debug for CallAdmission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallAdmission")
+    }
+}
+
+impl fmt::Debug for InnerCallPermits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InnerCallPermits").field("call_permit", &self.call_permit).finish_non_exhaustive()
     }
 }
 

@@ -68,6 +68,7 @@ const TABLE: [Preset; 6] = [
             "capture_trace",
             "get_logs",
             "find_tools",
+            "call_tools",
         ],
         supervised: &["status", "new_session", "send_message", "list_sessions", "logs", "end_session"],
         others: Others::Own,

@@ -56,7 +56,8 @@ fn shortened(schema: &JsonSchemaObject, parameters: Parameters) -> JsonSchemaObj
 
 fn shorten(schema: &mut Value, described: bool, parameters: Parameters) {
     let Value::Object(object) = schema else { return };
-    if get(object, "additionalProperties") == Some(&Value::Bool(false)) {
+    // The list says neither: a client needs no `false` to know which members there are, and `true` is what is left unsaid.
+    if get(object, "additionalProperties").is_some_and(Value::is_boolean) {
         remove(object, "additionalProperties");
     }
     // The bound of the type `u32`, which no caller reaches.

@@ -70,6 +70,7 @@ const HINTS: &[(&str, &str)] = &[
     ("list_sessions", "agents that run or ran"),
     ("end_session", "stop an agent"),
     ("find_tools", "find a tool that is not listed"),
+    ("call_tools", "batch: several calls in one, chain, sequence of steps"),
 ];
 
 /// Returns the names of all tools of the library, whether or not they are linked.

@@ -39,6 +39,7 @@ pub struct Tool {
     resources: ResourceClass,
     unrestricted: UnrestrictedCheck,
     directory: DirectoryUse,
+    work: WorkSource,
     release_caller: Option<Arc<ReleaseCaller>>,
     list_background: Option<Arc<ListBackground>>,
     handler: Arc<ToolHandler>,
@@ -98,6 +99,8 @@ pub(crate) enum DeadlineOwner {
     Host,
     /// The tool's own, a time limit among its parameters. The host's is only a backstop.
     Own,
+    /// Those of the calls that the tool makes. The host's is longer than all of them together.
+    InnerCalls,
 }
 
 /// The check if the caller of a tool is unrestricted. It looks at every rule, so only tools that ask for it get it.
@@ -112,6 +115,15 @@ enum UnrestrictedCheck {
 enum DirectoryUse {
     None,
     Searched,
+}
+
+/// The source of what a call of a tool does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WorkSource {
+    /// The tool itself.
+    Tool,
+    /// The calls of other tools that it makes.
+    InnerCalls,
 }
 
 impl Tool {
@@ -150,6 +162,7 @@ impl Tool {
             resources: ResourceClass::Call,
             unrestricted: UnrestrictedCheck::Skipped,
             directory: DirectoryUse::None,
+            work: WorkSource::Tool,
             release_caller: None,
             list_background: None,
             handler: Arc::new(handler),
@@ -228,6 +241,14 @@ impl Tool {
         self
     }
 
+    /// Gives the tool a way to call other tools in the name of its caller. It does nothing else, so a policy judges it as
+    /// one that only reads, and its calls on their own; a client is shown the hints that the tool declares.
+    #[must_use]
+    pub(super) fn calls_tools(mut self) -> Self {
+        (self.work, self.deadline) = (WorkSource::InnerCalls, DeadlineOwner::InnerCalls);
+        self
+    }
+
     /// Lets calls run without a call permit ([`ResourceClass::Unmetered`]), for a tool that answers at once or waits: a
     /// command can then be stopped while every permit is taken.
     #[must_use]
@@ -303,15 +324,20 @@ impl Tool {
         self.directory == DirectoryUse::Searched
     }
 
+    pub(crate) fn wants_to_call_tools(&self) -> bool {
+        self.work == WorkSource::InnerCalls
+    }
+
     pub(crate) fn deadline(&self) -> DeadlineOwner {
         self.deadline
     }
 
     pub(crate) fn facts(&self, toolset: &'static str) -> ToolFacts<'static> {
+        let itself = self.work == WorkSource::Tool;
         ToolFacts::new(self.name, toolset)
-            .read_only(self.change == ToolChange::None)
-            .destructive(self.change == ToolChange::Destructive)
-            .open_world(self.world == ToolReach::Open)
+            .read_only(!itself || self.change == ToolChange::None)
+            .destructive(itself && self.change == ToolChange::Destructive)
+            .open_world(itself && self.world == ToolReach::Open)
             .effects(self.effects)
     }
 

@@ -193,6 +193,26 @@ impl CallerAccount {
         }
     }
 
+    /// Waits until a call may run that another one makes: at the caller's rate, as if it had come alone, and with its
+    /// permits.
+    ///
+    /// # Errors
+    /// As [`Self::acquire`]; or the rate allows none within the caller's `queue_timeout`.
+    pub(crate) async fn admit_inner_call(
+        &self,
+        class: ResourceClass,
+    ) -> Result<CallerPermits, LimitRejection> {
+        let latest = tokio::time::Instant::now() + self.limits.queue_timeout;
+        while let Err(rejection) = self.admit() {
+            let again = tokio::time::Instant::now() + rejection.retry_after;
+            if again > latest {
+                return Err(rejection);
+            }
+            tokio::time::sleep_until(again).await;
+        }
+        self.acquire(class).await
+    }
+
     /// Takes a permit for a program that outlives its call.
     ///
     /// # Errors

@@ -191,6 +191,10 @@ fn check(schema: &JsonSchemaObject, value: Value, path: &str, faults: &mut Argum
                 _ => Value::Array(items),
             }
         }
+        // Any member of any type: nothing is known of them here.
+        Value::Object(object) if schema.get("additionalProperties") == Some(&Value::Bool(true)) => {
+            Value::Object(object)
+        }
         Value::Object(object) => Value::Object(check_object(schema, object, path, faults)),
         other => other,
     }

@@ -80,6 +80,9 @@ impl Host {
                 if registered.tool.wants_directory() {
                     context.directory = Some(self.directory(Arc::clone(&policy), context.caller.clone()));
                 }
+                if registered.tool.wants_to_call_tools() {
+                    context.tool_caller = Some(self.tool_caller(&context));
+                }
                 context.policy = Some(policy);
                 self.dispatch(registered, call, context).await
             }
@@ -115,11 +118,14 @@ impl Host {
         }
         let call = self.authorize(policy, registered, arguments, &context.caller)?;
         let rule = Arc::clone(&call.decision().rule);
-        let running = self
-            .shared
-            .rate_limiter
-            .admit(&context.caller, limits)
-            .map_err(|limited| RejectedCall::new(CallDecision::Refused, "limits", limited.to_string()))?;
+        let running =
+            match registered.tool.wants_to_call_tools() {
+                // The calls that it makes are counted: beside it, a role of one call at once could make none.
+                true => None,
+                false => self.shared.rate_limiter.admit(&context.caller, limits).map_err(|limited| {
+                    RejectedCall::new(CallDecision::Refused, "limits", limited.to_string())
+                })?,
+            };
         if let Some(audit) = &self.shared.audit
             && let Err(error) =
                 audit.start(&context.caller, registered.tool.name(), &summary.text, summary.bytes)

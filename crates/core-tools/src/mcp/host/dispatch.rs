@@ -4,6 +4,7 @@ use super::host::Host;
 use super::tools::RegisteredTool;
 use crate::mcp::answer::{Answer, ToolError};
 use crate::mcp::call_context::CallContext;
+use crate::mcp::call_tools::MAX_CALLS;
 use crate::mcp::permits::CallPermit;
 use crate::mcp::tool::DeadlineOwner;
 use crate::redact::Redactor;
@@ -36,6 +37,12 @@ impl Host {
             DeadlineOwner::Host => {
                 let host = self.shared.limits.call_timeout;
                 (context.role_limit.map_or(host, |role| role.min(host)), CANCEL_GRACE)
+            }
+            // Longer than all its calls together may take, each to its own deadline.
+            DeadlineOwner::InnerCalls => {
+                let longest = self.shared.limits.call_timeout.max(context.max_timeout);
+                let with_grace = longest.saturating_add(2 * OWN_DEADLINE_BACKSTOP);
+                (with_grace.saturating_mul(MAX_CALLS), OWN_DEADLINE_BACKSTOP + CANCEL_GRACE)
             }
         };
         let deadline = Instant::now() + limit;

@@ -9,6 +9,7 @@ mod dispatch;
 mod error;
 #[allow(clippy::module_inception, reason = "the area is called after its one type")]
 mod host;
+mod inner_calls;
 mod record;
 mod tools;
 

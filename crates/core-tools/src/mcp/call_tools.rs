@@ -1,0 +1,129 @@
+//! The tool that makes several calls of other tools.
+
+use super::answer::{Answer, ToolError};
+use super::call_context::CallContext;
+use super::tool::Tool;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+use tokio::time::Instant;
+
+/// The name of the tool.
+const NAME: &str = "call_tools";
+
+/// The most calls in one.
+pub(super) const MAX_CALLS: u32 = 20;
+
+/// The longest text of all calls together. Each has an equal share of it.
+const MAX_TEXT_BYTES: usize = 1 << 20;
+
+/// The longest name of a tool that is repeated in the answer, in characters.
+const MAX_NAME_CHARS: usize = 64;
+
+/// Calls of other tools.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CallTools {
+    /// The calls in their order: the name of each tool, and its arguments as for a call alone.
+    #[schemars(length(min = 1, max = 20), extend("alias" = ["tool_calls", "tool_uses", "tools", "steps"]))]
+    calls: Vec<ToolCall>,
+    /// Makes the calls that follow a failed one. Default: false.
+    #[schemars(extend("alias" = ["continue_on_error"]))]
+    #[serde(default)]
+    keep_going: bool,
+}
+
+/// A call of another tool.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ToolCall {
+    /// The name of the tool.
+    #[schemars(extend("alias" = ["name", "tool_name", "recipient_name"]))]
+    tool: String,
+    /// Its arguments.
+    #[schemars(extend("alias" = ["args", "input", "params", "parameters", "tool_input"]))]
+    #[serde(default)]
+    arguments: Map<String, Value>,
+}
+
+impl ToolCall {
+    /// Returns the name by which this server has the tool. Several clients show it to their models as `mcp__SERVER__NAME`.
+    fn own_name(&self) -> &str {
+        let qualified = self.tool.strip_prefix("mcp__").and_then(|rest| rest.rsplit_once("__"));
+        qualified.map_or(&self.tool, |(_, name)| name)
+    }
+
+    /// Returns the name as the answer repeats it.
+    fn shown_name(&self) -> String {
+        self.own_name().chars().take(MAX_NAME_CHARS).flat_map(char::escape_debug).collect()
+    }
+}
+
+/// Returns the tool.
+pub(super) fn call_tools() -> Tool {
+    Tool::new(
+        NAME,
+        "Call several tools",
+        "Makes up to 20 calls of other tools one after the other, in one call: use it for steps that you can write down \
+         now, such as apply_patch, run_tests, git_commit, instead of a turn for each. Stops after the first that fails \
+         (run_tests with a failed test, run_command with another exit code than 0), unless keep_going is true. Returns \
+         the text of each, and names what was not run. Long texts are cut, media left out.",
+        run,
+    )
+    .destroys()
+    .open_world()
+    .calls_tools()
+    .unmetered()
+}
+
+/// Makes the calls, and returns their texts.
+async fn run(input: CallTools, context: CallContext) -> Result<Answer, ToolError> {
+    let CallTools { calls, keep_going } = input;
+    if let Some(nested) = calls.iter().position(|call| call.own_name() == NAME) {
+        return Err(ToolError::new(format!(
+            "invalid arguments for `{NAME}`: `calls[{nested}].tool` is \"{NAME}\", which cannot call itself: expected \
+             another tool; give all calls in one list. None was run"
+        )));
+    }
+    let caller = context.tool_caller.ok_or_else(|| ToolError::new("no tool can be called here"))?;
+    let share = MAX_TEXT_BYTES / calls.len().max(1);
+    let names: Vec<String> = (1..)
+        .zip(&calls)
+        .map(|(number, call): (u32, _)| format!("{number}. {}", call.shown_name()))
+        .collect();
+    let mut text = String::new();
+    let mut failed = Vec::new();
+    let mut made = 0;
+    for (call, name) in calls.into_iter().zip(&names) {
+        if context.cancel.is_cancelled() || (!failed.is_empty() && !keep_going) {
+            break;
+        }
+        context.progress.update(format!("{name}, of {}", names.len()));
+        let started = Instant::now();
+        let tool = call.own_name().to_owned();
+        let answer = caller.call(tool, call.arguments).await;
+        let seconds = started.elapsed().as_secs_f64();
+        made += 1;
+        let verdict = if answer.is_failed() { ": failed" } else { "" };
+        let _ = writeln!(text, "==> {name}{verdict} ({seconds:.1} s)");
+        let has_media = answer.has_media();
+        if answer.is_failed() {
+            failed.push(name.as_str());
+        }
+        let answer = answer.into_text_within(share);
+        text.push_str(answer.trim_end_matches('\n'));
+        text.push('\n');
+        if has_media {
+            text.push_str(
+                "[its picture, sound or document is left out here: call the tool alone to get it]\n",
+            );
+        }
+    }
+    let not_run = names.get(made..).unwrap_or_default();
+    if !not_run.is_empty() {
+        let why = failed.first().map_or_else(|| "cancelled".to_owned(), |name| format!("{name} failed"));
+        let _ = writeln!(text, "Not run, since {why}: {}", not_run.join(", "));
+    }
+    Ok(Answer::text(text).failed_if(!failed.is_empty() || !not_run.is_empty()))
+}
