@@ -139,7 +139,7 @@ fn what_is_wrong_with_the_list_is_said_before_anything_is_run() {
     for (calls, expected) in [
         (json!(many), "`calls` has 21 items: expected at most 20"),
         (json!([]), "`calls` has 0 items: expected at least 1"),
-        (json!([write("a"), "write_file"]), "`calls[1]` is \"write_file\": expected an object"),
+        (json!([write("a"), "write_file"]), "`calls[1]` is the string \"write_file\": expected an object"),
         (json!([write("a"), {"arguments": {}}]), "`calls[1].tool` is missing"),
         (json!([write("a"), {"tool": "read_file", "arguments": [1]}]), "`calls[1].arguments` is"),
         (json!([write("a"), {"tool": "read_file", "path": "a"}]), "`calls[1].path`"),
@@ -231,10 +231,10 @@ fn a_picture_is_named_and_left_out_and_a_long_text_is_cut() {
         wire.call("call_tools", json!({"calls": [call("read_media_file", json!({"path": "pixel.png"}))]}));
     assert_eq!(result["content"].as_array().map(Vec::len), Some(1), "{result}");
     assert!(result["content"][0]["text"].as_str().unwrap().contains("call the tool alone"), "{result}");
-    let line = format!("{}\n", "word ".repeat(200));
-    project.write("long.txt", &line.repeat(400));
-    let read = call("read_file", json!({"path": "long.txt", "limit": 400}));
-    let text = wire.text("call_tools", json!({"calls": vec![read; 20]}));
+    let script = "head -c 200000 /dev/zero | tr '\\0' x";
+    let long = json!({"command": ["sh", "-c", script], "max_output_bytes": 1_000_000});
+    let long = call("run_command", long);
+    let text = wire.text("call_tools", json!({"calls": vec![long; 20]}));
     assert!(text.len() < (1 << 20) + 4096, "{}", text.len());
     assert_eq!((parts(&text).len(), text.matches("bytes left out").count()), (20, 20));
 }

@@ -30,14 +30,16 @@ pub struct RunCommand {
     /// The time limit in milliseconds. Default: 120000.
     #[schemars(range(min = 1, max = 86_400_000))]
     pub timeout_ms: Option<u64>,
-    /// Text for standard input; with `pty` it is typed. Default: empty.
+    /// Text for standard input. Default: empty.
     pub stdin: Option<String>,
     /// Environment variables to add, such as {"RUST_LOG": "debug"}.
     pub env: Option<BTreeMap<String, String>>,
     /// The most bytes of each stream in the answer. Default: 20000.
     #[schemars(range(min = 1_000, max = 1_000_000))]
     pub max_output_bytes: Option<usize>,
-    /// Gives the program a terminal, for one that needs it; the answer is what it drew, as text. Default: false.
+    /// Gives the program a terminal, for one that needs it: `stdin` is typed, and the answer is what it drew, as text.
+    /// Default: false.
+    #[schemars(extend("unlisted" = true))]
     pub pty: Option<bool>,
     /// The columns of the terminal. Default: 80.
     #[schemars(range(min = 20, max = 500), extend("unlisted" = true))]

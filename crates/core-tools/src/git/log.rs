@@ -31,6 +31,7 @@ pub struct GitLog {
     /// Lists the files that each commit changes, with their counts of lines. Default: false.
     pub stat: Option<bool>,
     /// Begins with every branch and tag, those of remotes too. Default: false.
+    #[schemars(extend("unlisted" = true))]
     pub all: Option<bool>,
 }
 

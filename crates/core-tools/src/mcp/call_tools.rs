@@ -25,10 +25,10 @@ const MAX_NAME_CHARS: usize = 64;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct CallTools {
-    /// The calls in their order: the name of each tool, and its arguments as for a call alone.
+    /// The calls in their order.
     #[schemars(length(min = 1, max = 20), extend("alias" = ["tool_calls", "tool_uses", "tools", "steps"]))]
     calls: Vec<ToolCall>,
-    /// Makes the calls that follow a failed one. Default: false.
+    /// Goes on after a failed call. Default: false.
     #[schemars(extend("alias" = ["continue_on_error"]))]
     #[serde(default)]
     keep_going: bool,
@@ -38,10 +38,10 @@ struct CallTools {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ToolCall {
-    /// The name of the tool.
+    /// Its name.
     #[schemars(extend("alias" = ["name", "tool_name", "recipient_name"]))]
     tool: String,
-    /// Its arguments.
+    /// Its arguments, as for a call alone.
     #[schemars(extend("alias" = ["args", "input", "params", "parameters", "tool_input"]))]
     #[serde(default)]
     arguments: Map<String, Value>,
@@ -65,10 +65,10 @@ pub(super) fn call_tools() -> Tool {
     Tool::new(
         NAME,
         "Call several tools",
-        "Makes up to 20 calls of other tools one after the other, in one call: use it for steps that you can write down \
-         now, such as apply_patch, run_tests, git_commit, instead of a turn for each. Stops after the first that fails \
-         (run_tests with a failed test, run_command with another exit code than 0), unless keep_going is true. Returns \
-         the text of each, and names what was not run. Long texts are cut, media left out.",
+        "Makes up to 20 calls of other tools in their order, in one turn: for steps that you can write down now. For \
+         example apply_patch, run_tests, git_commit. Stops after the first that fails (a failed test, an exit code other \
+         than 0), unless keep_going is true. Returns the text of each, cut where it is long and without media, and names \
+         what was not run. What a call deletes cannot be undone.",
         run,
     )
     .destroys()

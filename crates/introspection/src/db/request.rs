@@ -39,7 +39,7 @@ pub struct DbBridge {
     #[serde(default)]
     pub dry_run: bool,
     /// The time limit of the statement, in milliseconds. 10000 by default.
-    #[schemars(range(min = 1, max = 600_000))]
+    #[schemars(range(min = 1, max = 600_000), extend("unlisted" = true))]
     #[serde(default)]
     pub timeout_ms: Option<u64>,
 }
