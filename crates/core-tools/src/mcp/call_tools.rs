@@ -38,7 +38,7 @@ struct CallTools {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ToolCall {
-    /// Its name.
+    /// The tool's name.
     #[schemars(extend("alias" = ["name", "tool_name", "recipient_name"]))]
     tool: String,
     /// Its arguments, as for a call alone.
@@ -66,8 +66,8 @@ pub(super) fn call_tools() -> Tool {
         NAME,
         "Call several tools",
         "Makes up to 20 calls of other tools in their order, in one turn: for steps that you can write down now. For \
-         example apply_patch, run_tests, git_commit. Stops after the first that fails (a failed test, an exit code other \
-         than 0), unless keep_going is true. Returns the text of each, cut where it is long and without media, and names \
+         example `apply_patch`, `run_tests`, `git_commit`. Stops after the first that fails (a failed test, an exit code other \
+         than 0), unless `keep_going` is true. Returns the text of each, cut where it is long and without media, and names \
          what was not run. What a call deletes cannot be undone.",
         run,
     )
@@ -126,4 +126,49 @@ async fn run(input: CallTools, context: CallContext) -> Result<Answer, ToolError
         let _ = writeln!(text, "Not run, since {why}: {}", not_run.join(", "));
     }
     Ok(Answer::text(text).failed_if(!failed.is_empty() || !not_run.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::{Host, HostLimits, Toolset, discovery};
+    use crate::redact::Redactor;
+    use role_policy::{Caller, Policy};
+    use serde_json::json;
+    use std::time::Duration;
+
+    #[derive(Deserialize, JsonSchema)]
+    struct NoArguments {}
+
+    #[tokio::test(start_paused = true)]
+    async fn each_call_has_the_whole_deadline_of_a_call_and_its_end_is_its_own() {
+        let endless = |_: NoArguments, _: CallContext| async {
+            std::future::pending::<()>().await;
+            Ok(Answer::text(""))
+        };
+        let tools = [
+            Tool::new("endless", "Endless", "Never ends.", endless),
+            Tool::new("quick", "Quick", "Ends.", |_: NoArguments, context: CallContext| async move {
+                Ok(Answer::text(format!("cancelled: {}", context.cancel.is_cancelled())))
+            }),
+        ];
+        let mut limits = HostLimits::default();
+        (limits.call_timeout, limits.max_timeout) = (Duration::from_secs(60), Duration::from_secs(1));
+        let host = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap())
+            .limits(limits)
+            .toolset(Toolset::new("own", tools))
+            .toolset(discovery::toolset())
+            .build()
+            .unwrap();
+        let mut calls = vec![json!({"tool": "endless"}); 19];
+        calls.push(json!({"tool": "quick"}));
+        let arguments = json!({"calls": calls, "keep_going": true}).as_object().cloned().unwrap();
+        let context = CallContext::new(Caller::new("orchestrator"), Default::default());
+        let cancel = context.cancel.clone();
+        let answer = host.call(NAME, arguments, context).await.unwrap();
+        let text = answer.to_text();
+        assert_eq!(text.matches("`endless` was ended at the time limit of 60 s").count(), 19, "{text}");
+        assert!(text.contains("==> 20. quick (0.0 s)\ncancelled: false\n"), "{text}");
+        assert!(answer.is_failed() && !cancel.is_cancelled());
+    }
 }
