@@ -66,9 +66,9 @@ pub(super) fn call_tools() -> Tool {
         NAME,
         "Call several tools",
         "Makes up to 20 calls of other tools in their order, in one turn: for steps that you can write down now. For \
-         example `apply_patch`, `run_tests`, `git_commit`. Stops after the first that fails (a failed test, an exit code other \
-         than 0), unless `keep_going` is true. Returns the text of each, cut where it is long and without media, and names \
-         what was not run. What a call deletes cannot be undone.",
+         example `apply_patch`, `run_tests`, `git_commit`. Stops after the first that fails (a failed test, an exit \
+         code other than 0), unless `keep_going` is true. Returns the text of each, cut where it is long and without \
+         media, and names what was not run. What a call deletes cannot be undone.",
         run,
     )
     .destroys()
@@ -122,7 +122,8 @@ async fn run(input: CallTools, context: CallContext) -> Result<Answer, ToolError
     }
     let not_run = names.get(made..).unwrap_or_default();
     if !not_run.is_empty() {
-        let why = failed.first().map_or_else(|| "cancelled".to_owned(), |name| format!("{name} failed"));
+        let failure = failed.first().filter(|_| !keep_going);
+        let why = failure.map_or_else(|| "it was cancelled".to_owned(), |name| format!("{name} failed"));
         let _ = writeln!(text, "Not run, since {why}: {}", not_run.join(", "));
     }
     Ok(Answer::text(text).failed_if(!failed.is_empty() || !not_run.is_empty()))

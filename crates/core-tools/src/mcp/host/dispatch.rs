@@ -38,11 +38,11 @@ impl Host {
                 let host = self.shared.limits.call_timeout;
                 (context.role_limit.map_or(host, |role| role.min(host)), CANCEL_GRACE)
             }
-            // Longer than all its calls together may take, each to its own deadline.
+            // Longer than all its calls together may take, each to its own deadline, and wait before they begin.
             DeadlineOwner::InnerCalls => {
                 let longest = self.shared.limits.call_timeout.max(context.max_timeout);
-                let with_grace = longest.saturating_add(2 * OWN_DEADLINE_BACKSTOP);
-                (with_grace.saturating_mul(MAX_CALLS), OWN_DEADLINE_BACKSTOP + CANCEL_GRACE)
+                let with_wait = longest.saturating_mul(2).saturating_add(4 * OWN_DEADLINE_BACKSTOP);
+                (with_wait.saturating_mul(MAX_CALLS), OWN_DEADLINE_BACKSTOP + CANCEL_GRACE)
             }
         };
         let deadline = Instant::now() + limit;
