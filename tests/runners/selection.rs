@@ -190,7 +190,10 @@ fn a_failed_doctest_of_pytest_runs_again_with_the_other_failures() {
     };
     // Options of the caller, and of the project's own command.
     check(&sample.try_run(&RunTests::new().runner("pytest").args(["--doctest-modules"])).unwrap());
-    sample.write("tox.ini", "[testenv]\ncommands = pytest --doctest-modules {toxinidir}/shop tests {posargs}\n");
+    sample.write(
+        "tox.ini",
+        "[testenv]\ncommands = pytest --doctest-modules {toxinidir}/shop tests {posargs}\n",
+    );
     check(&sample.try_run(&RunTests::new().runner("pytest")).unwrap());
 }
 
