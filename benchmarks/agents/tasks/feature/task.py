@@ -1,4 +1,6 @@
 """A new command over several files of a Python library: function, command, exports, tests, documentation."""
+import os
+
 from projects import Faults, commit, from_pypi, git, run, virtual_environment
 
 SOLVED = r"""
@@ -59,7 +61,9 @@ def check(folder):
     tests.write_text(SOLVED)
     try:
         path = {"PATH": f"{folder}/.venv/bin:/usr/local/bin:/usr/bin:/bin"}
-        faults.command("the tests", ".venv/bin/python", "-m", "pytest", "-q", folder=folder, env=path)
+        # Two of the project's own tests expect that a file without permissions cannot be read; root reads it.
+        without = ["-k", "not permission_error and not unauthorized_file"] if os.geteuid() == 0 else []
+        faults.command("the tests", ".venv/bin/python", "-m", "pytest", "-q", *without, folder=folder, env=path)
     finally:
         tests.unlink()
     for name in ("README.md", "CHANGELOG.md", "tests"):
