@@ -56,7 +56,7 @@ impl Ranked {
 /// The part of a query that a tool has to match, by the rarity of the words: a tool that only has a word of most tools
 /// does not fit.
 const LEAST_MATCHED: f64 = 0.4;
-/// The rarity of a word that no tool has. It says little: queries are written in words of people.
+/// The rarity of a word that no tool has. It says little: a task is often described in words that no tool uses.
 const UNKNOWN_WORD_RARITY: f64 = 1.0;
 
 /// Returns the tools that match a query, the best first, and of equally good ones in their order.
