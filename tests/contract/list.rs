@@ -139,6 +139,14 @@ fn what_is_not_listed_is_found_with_its_whole_definition() {
     let whole: Value = serde_json::from_str(&whole).unwrap();
     let properties = &whole["tools"][0]["inputSchema"]["properties"];
     assert!(properties["path"].is_object() && !whole.to_string().contains("unlisted"), "{whole}");
+    // A word that many tools have is no match.
+    let found: Value = serde_json::from_str(
+        &wire.text("find_tools", json!({"query": "replace regular expression in many files"})),
+    )
+    .unwrap();
+    for other in ["file_exists", "move_file"] {
+        assert!(!found.to_string().contains(other), "{found}");
+    }
     // What a role hides is found by none of its words.
     let mut command = project.server();
     command.args(["--toolsets", "minimal", "--role", "readonly"]);

@@ -174,6 +174,30 @@ fn each_of_the_three_tools_takes_every_parameter_and_knows_what_failed_before() 
 }
 
 #[test]
+fn a_failed_doctest_of_pytest_runs_again_with_the_other_failures() {
+    let Some(sample) = SampleProject::empty("pytest") else { return };
+    sample
+        .write("shop/__init__.py", "")
+        .write("shop/cart.py", "def total():\n    \"\"\"\n    >>> total()\n    2\n    \"\"\"\n    return 1\n")
+        .write("tests/test_a.py", "def test_passes(): pass\ndef test_fails(): assert 'shop.cart.a' == ''\n");
+    let names = ["shop/cart.py::shop.cart.total", "tests/test_a.py::test_fails"].map(str::to_owned);
+    let check = |all: &TestReport| {
+        assert_eq!(failures(all), BTreeSet::from(names.clone()), "{}", all.to_text());
+        let again = sample.try_run(&RunTests::new().failed_tests(all.failed_tests.clone())).unwrap();
+        assert_eq!(failures(&again), failures(all), "{}", again.to_text());
+        assert_eq!((again.passed, again.error.as_ref()), (0, None), "{}", again.to_text());
+        assert!(again.command.contains(" --doctest-modules "), "{}", again.command);
+    };
+    // Options of the caller, and of the project's own command.
+    check(&sample.try_run(&RunTests::new().runner("pytest").args(["--doctest-modules"])).unwrap());
+    sample.write(
+        "tox.ini",
+        "[testenv]\ncommands = pytest --doctest-modules {toxinidir}/shop tests {posargs}\n",
+    );
+    check(&sample.try_run(&RunTests::new().runner("pytest")).unwrap());
+}
+
+#[test]
 fn a_pattern_that_fits_no_test_is_no_pass() {
     let Some(sample) = SampleProject::of("go", "go") else { return };
     let report = sample.try_run(&RunTests::new().filter("NoSuchTest")).unwrap();

@@ -55,6 +55,12 @@ fn a_merge_tells_its_conflicts_and_goes_on_when_they_are_resolved() {
             ("sub/b.txt", "deleted by them", &Value::Null),
         ]
     );
+    let text = result["conflicts"][0]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("<<<<<<< HEAD\n") && text.contains("\nours\n=======\ntheirs\n>>>>>>> "),
+        "{text}"
+    );
+    assert_eq!(result["conflicts"][2]["text"], Value::Null, "{result}");
     assert!(result["next"].as_str().unwrap().contains("`continue`"), "{result}");
     let said = wire.failure("git_merge", json!({"revision": "topic"}));
     assert!(said.contains("a merge is in progress"), "{said}");

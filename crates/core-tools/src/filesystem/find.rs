@@ -122,12 +122,14 @@ pub fn find_files(
             max_results,
             first: BinaryHeap::new(),
             total: 0,
+            ignored: 0,
             folder: None,
             key: Vec::new(),
             path: PathBuf::new(),
         })?;
 
     let total: u64 = finders.iter().map(|finder| finder.total).sum();
+    let ignored: u64 = finders.iter().map(|finder| finder.ignored).sum();
     let folder = finders.iter().filter_map(|finder| finder.folder.as_ref()).min().cloned();
     let mut keys: Vec<Vec<u8>> = finders.into_iter().flat_map(|finder| finder.first).collect();
     // Each thread kept the first of its own; the first of all are among them.
@@ -168,9 +170,11 @@ pub fn find_files(
         } else {
             String::new()
         };
-        let ignored =
-            if input.include_ignored { "" } else { "; what .gitignore names was left out (include_ignored)" };
-        notes.push(format!("nothing matches{part}{ignored}"));
+        notes.push(format!("nothing matches{part}"));
+    }
+    if ignored > 0 {
+        let entries = if ignored == 1 { "1 entry".to_owned() } else { format!("{ignored} entries") };
+        notes.push(format!("left out: {entries} that .gitignore names; `include_ignored` also finds these"));
     }
     if unreadable_folders > 0 {
         notes.push(format!("{unreadable_folders} directories could not be read"));
@@ -186,6 +190,8 @@ struct FileFinder<'a> {
     /// The sort keys of the first in order. A max-heap, so that the one to replace next is on top.
     first: BinaryHeap<Vec<u8>>,
     total: u64,
+    /// The number of ignored entries that match, and of ignored folders, in which anything may.
+    ignored: u64,
     /// The sort key of the first folder that matches where files are wanted.
     folder: Option<Vec<u8>>,
     /// Buffers, reused for every entry.
@@ -194,6 +200,18 @@ struct FileFinder<'a> {
 }
 
 impl WalkVisitor for FileFinder<'_> {
+    fn visit_ignored(&mut self, entry: &WalkEntry<'_>) {
+        if self.globs.need_path() {
+            entry.write_path(&mut self.path);
+        }
+        let is_folder = entry.kind == PathKind::Directory;
+        let is_wanted_kind =
+            self.kind == FindKind::Any || (self.kind == FindKind::File && entry.kind == PathKind::File);
+        if is_folder || (is_wanted_kind && self.globs.match_entry(entry.name, &self.path)) {
+            self.ignored += 1;
+        }
+    }
+
     fn visit(&mut self, entry: &WalkEntry<'_>) -> ControlFlow<()> {
         let is_wanted_kind = match self.kind {
             FindKind::File => entry.kind == PathKind::File,

@@ -146,7 +146,8 @@ impl MultipleFiles {
 
 /// Reads several text files, each from its start or by lines. One that cannot be read is reported in its place.
 ///
-/// All together give at most [`MAX_TEXT_BYTES`]: each gets an equal share of the bytes that those before it left.
+/// All together give at most [`MAX_TEXT_BYTES`]: each gets an equal share, and what small ones do not need is left to
+/// large ones, whatever their order.
 ///
 /// # Errors
 /// No paths or too many, cancellation.
@@ -158,27 +159,51 @@ pub fn read_multiple_files(
     if input.paths.is_empty() || input.paths.len() > MAX_FILES {
         return Err(Error::Parameters("`paths` must name 1 to 100 files"));
     }
-    let mut free_bytes = MAX_TEXT_BYTES;
-    let mut files = Vec::with_capacity(input.paths.len());
-    for (index, file) in input.paths.iter().enumerate() {
-        let share = free_bytes / (input.paths.len() - index);
+    let read = |file: &FileToRead, max_bytes| {
         let read = file.selection().and_then(|selection| {
             let path = workspace.locate(file.path())?;
-            read_lines_numbered(&path, selection, share, input.line_numbers, cancel)
+            read_lines_numbered(&path, selection, max_bytes, input.line_numbers, cancel)
         });
-        files.push(match read {
-            Ok(file) => {
-                // The text may be longer than its bytes: U+FFFD takes three for one that is no UTF-8.
-                free_bytes -= file.text.len().min(share);
-                FileReadOutcome::File(file)
-            }
-            Err(Error::Cancelled) => return Err(Error::Cancelled),
+        match read {
+            Ok(file) => Ok(FileReadOutcome::File(file)),
+            Err(Error::Cancelled) => Err(Error::Cancelled),
             Err(error) => {
-                FileReadOutcome::Error { path: shorten_path(file.path()), error: with_causes(&error) }
+                Ok(FileReadOutcome::Error { path: shorten_path(file.path()), error: with_causes(&error) })
             }
-        });
+        }
+    };
+    let mut files =
+        input.paths.iter().map(|file| read(file, MAX_TEXT_BYTES)).collect::<Result<Vec<_>, Error>>()?;
+    if let Some(share) = share_of_large(files.iter().map(text_bytes).collect()) {
+        for (file, outcome) in input.paths.iter().zip(&mut files) {
+            if text_bytes(outcome) > share {
+                *outcome = read(file, share)?;
+            }
+        }
     }
     Ok(MultipleFiles { files })
+}
+
+fn text_bytes(outcome: &FileReadOutcome) -> usize {
+    match outcome {
+        FileReadOutcome::File(file) => file.text.len(),
+        FileReadOutcome::Error { .. } => 0,
+    }
+}
+
+/// Returns the number of bytes that each of the large files gets, so that all have at most [`MAX_TEXT_BYTES`]; `None` if
+/// all fit whole.
+fn share_of_large(mut sizes: Vec<usize>) -> Option<usize> {
+    sizes.sort_unstable();
+    let (count, mut free_bytes) = (sizes.len(), MAX_TEXT_BYTES);
+    for (index, size) in sizes.into_iter().enumerate() {
+        let share = free_bytes / (count - index);
+        if size > share {
+            return Some(share);
+        }
+        free_bytes -= size;
+    }
+    None
 }
 
 /// Returns `path` as it was given; only the start of one that is longer than any path can be.
@@ -225,7 +250,26 @@ mod tests {
             .collect();
         assert_eq!((sizes[0], sizes[3]), (2, 2));
         assert!(sizes.iter().sum::<usize>() <= MAX_TEXT_BYTES);
-        assert!(sizes[1] > 13_000 && sizes[2] > 13_000, "{sizes:?}");
+        assert!(sizes[1] > 19_000 && sizes[2] > 19_000, "{sizes:?}");
+    }
+
+    #[test]
+    fn a_large_file_gets_what_small_ones_after_it_leave() {
+        let project = ProjectFixture::with(&[
+            ("big", "0123456789\n".repeat(9000)),
+            ("middle", "0123456789\n".repeat(2000)),
+            ("small", "x\n".repeat(50)),
+        ]);
+        let sizes = |paths: &[&str]| {
+            let input = ReadMultipleFiles::new(paths.iter().copied());
+            let read = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap();
+            read.files.iter().map(text_bytes).collect::<Vec<_>>()
+        };
+        let with_small_after = sizes(&["middle", "small", "small", "small", "gone", "small"]);
+        assert_eq!(with_small_after, [22_000, 100, 100, 100, 0, 100]);
+        let with_larger = sizes(&["big", "small", "middle", "gone"]);
+        assert!(with_larger.iter().sum::<usize>() <= MAX_TEXT_BYTES, "{with_larger:?}");
+        assert!(with_larger[0] > 19_900 && with_larger[2] > 19_900, "{with_larger:?}");
     }
 
     #[test]

@@ -97,6 +97,9 @@ pub(super) fn relative_path(key: &[u8]) -> String {
 pub(super) trait WalkVisitor: Send {
     /// Takes one entry. `Break` on a folder skips everything below it.
     fn visit(&mut self, entry: &WalkEntry<'_>) -> ControlFlow<()>;
+
+    /// Takes one entry that the ignore files leave out; a folder stands for everything in it.
+    fn visit_ignored(&mut self, _entry: &WalkEntry<'_>) {}
 }
 
 /// The outcome of a walk.
@@ -263,10 +266,14 @@ impl WalkThread<'_> {
             if self.cancel.is_cancelled() {
                 return;
             }
-            if self.is_left_out(position, entry) {
+            if entry.name == ".git" || (!self.filter.hidden && is_hidden(&entry.name)) {
                 continue;
             }
             let found = WalkEntry { folder, name: &entry.name, kind: entry.kind, position };
+            if self.is_ignored(position, entry) {
+                visitor.visit_ignored(&found);
+                continue;
+            }
             if visitor.visit(&found).is_continue() && entry.kind == PathKind::Directory {
                 folders.push(WalkTask::Enter {
                     parent: Arc::clone(folder),
@@ -278,10 +285,7 @@ impl WalkThread<'_> {
         self.queue.push(folders);
     }
 
-    fn is_left_out(&mut self, position: &WalkedFolderPosition, entry: &DirEntry) -> bool {
-        if entry.name == ".git" || (!self.filter.hidden && is_hidden(&entry.name)) {
-            return true;
-        }
+    fn is_ignored(&mut self, position: &WalkedFolderPosition, entry: &DirEntry) -> bool {
         if position.ignored.is_empty() {
             return false;
         }

@@ -18,6 +18,10 @@ pub struct Conflict {
     /// The lines at which conflicts begin (`<<<<<<<`), the first 20. Empty where the file has no markers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<usize>,
+    /// The conflicts themselves, from marker to marker. Those of all files have at most 3,000 bytes; further lines are left
+    /// out.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
     /// The way to resolve it.
     pub resolution: &'static str,
 }
@@ -25,7 +29,7 @@ pub struct Conflict {
 impl Conflict {
     /// Returns the conflict of the file at `path`, whose markers begin at `lines`.
     pub(super) fn new(path: String, kind: ConflictKind, lines: Vec<usize>) -> Self {
-        Self { path, kind, resolution: resolution(kind, !lines.is_empty()), lines }
+        Self { path, kind, text: String::new(), resolution: resolution(kind, !lines.is_empty()), lines }
     }
 
     /// Returns the conflict in one line.

@@ -7,7 +7,7 @@ use super::error::Error;
 use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
 use super::run::Git;
-use super::text::{nul_fields, printable_line, relative_to};
+use super::text::{count_of, nul_fields, printable_line, relative_to};
 use crate::workspace::ConfinedPath;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -17,6 +17,8 @@ use tokio_util::sync::CancellationToken;
 const MAX_LISTED: usize = 200;
 /// The most lines of markers that are named for one file.
 const MAX_LINES: usize = 20;
+/// The longest text of conflicts that is given, of all files together, in bytes.
+const MAX_TEXT_BYTES: usize = 3_000;
 /// The longest file that is searched for markers.
 const MAX_SEARCHED_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -62,12 +64,35 @@ fn marker_lines(text: &[u8]) -> Vec<usize> {
     starts.map(|(index, _)| index + 1).take(MAX_LINES).collect()
 }
 
-/// Returns the lines of a file at which conflicts begin; none where it cannot be read.
-fn markers_in(path: &ConfinedPath) -> Vec<usize> {
+/// Returns the conflicts in `text`, from marker to marker, in at most `max_bytes`: whole lines, and what was left out.
+fn conflict_text(text: &[u8], max_bytes: usize) -> String {
+    let mut conflicts = String::new();
+    let (mut is_inside, mut left_out) = (false, 0_usize);
+    for line in text.split(|byte| *byte == b'\n') {
+        is_inside |= line.starts_with(b"<<<<<<< ");
+        if !is_inside {
+            continue;
+        }
+        is_inside = !line.starts_with(b">>>>>>> ");
+        if left_out > 0 || conflicts.len() + line.len() >= max_bytes {
+            left_out += 1;
+            continue;
+        }
+        conflicts.push_str(&String::from_utf8_lossy(line));
+        conflicts.push('\n');
+    }
+    if left_out > 0 {
+        conflicts.push_str(&format!("[{} left out]\n", count_of(left_out, "line", "lines")));
+    }
+    conflicts
+}
+
+/// Returns the content of a file in conflict; nothing where it cannot be read or is binary.
+fn content_of(path: &ConfinedPath) -> Vec<u8> {
     let Ok((file, _)) = path.open_read() else { return Vec::new() };
     let mut content = Vec::new();
     match file.take(MAX_SEARCHED_BYTES).read_to_end(&mut content) {
-        Ok(_) if !content.contains(&0) => marker_lines(&content),
+        Ok(_) if !content.contains(&0) => content,
         _ => Vec::new(),
     }
 }
@@ -97,9 +122,17 @@ impl Git {
         let listed = self.list_unmerged(repository, &[], cancel).await?;
         let unmerged = parse(&listed);
         let mut conflicts = Vec::new();
+        let mut free_bytes = MAX_TEXT_BYTES;
         for (path, stages) in unmerged.iter().take(MAX_LISTED) {
-            let lines = markers_in(&repository.locate(top, path)?);
-            conflicts.push(Conflict::new(relative_to(&repository.prefix, path), kind_of(*stages), lines));
+            let content = content_of(&repository.locate(top, path)?);
+            let lines = marker_lines(&content);
+            let text = match lines.is_empty() || free_bytes == 0 {
+                true => String::new(),
+                false => conflict_text(&content, free_bytes),
+            };
+            free_bytes = free_bytes.saturating_sub(text.len());
+            let path = relative_to(&repository.prefix, path);
+            conflicts.push(Conflict { text, ..Conflict::new(path, kind_of(*stages), lines) });
         }
         Ok((conflicts, unmerged.len()))
     }
@@ -140,7 +173,7 @@ impl Git {
         let listed = self.list_unmerged(repository, files, cancel).await?;
         let unmerged: BTreeSet<_> = parse(&listed).into_keys().collect();
         for path in unmerged {
-            if let Some(line) = markers_in(&repository.locate(top, path)?).first() {
+            if let Some(line) = marker_lines(&content_of(&repository.locate(top, path)?)).first() {
                 let path = printable_line(&relative_to(&repository.prefix, path));
                 let reason =
                     format!("`{path}` still has conflict markers, the first at line {line}: edit it first");
@@ -170,11 +203,21 @@ mod tests {
         assert_eq!(marker_lines(b"Heading\n=======\n<<<<<<< not one\n"), [0; 0]);
     }
 
+    #[test]
+    fn the_text_of_conflicts_is_whole_lines_within_the_bound() {
+        let file = b"a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> x\nd\n<<<<<<< HEAD\ne\n=======\n>>>>>>> x\nf\n";
+        let whole = "<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> x\n<<<<<<< HEAD\ne\n=======\n>>>>>>> x\n";
+        assert_eq!(conflict_text(file, 1_000), whole);
+        assert_eq!(conflict_text(file, 20), "<<<<<<< HEAD\nb\n[7 lines left out]\n");
+        assert_eq!(conflict_text(b"a\n=======\n", 1_000), "");
+    }
+
     proptest! {
         #[test]
         fn no_listing_is_a_panic(listed: Vec<u8>) {
             parse(&listed);
             marker_lines(&listed);
+            conflict_text(&listed, 10);
         }
     }
 }

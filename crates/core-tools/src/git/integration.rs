@@ -8,7 +8,7 @@ use super::operation::{OperationProgress, UnfinishedOperation};
 use super::repository::Repository;
 use super::run::Git;
 use super::status::HeadStatus;
-use super::text::{count_of, lossy};
+use super::text::{count_of, lossy, printable_line};
 use process_runner::Output;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -82,6 +82,9 @@ impl IntegrationResult {
         }
         if let Some(next) = self.next {
             let _ = write!(text, "\n{next}");
+        }
+        for conflict in self.conflicts.iter().filter(|conflict| !conflict.text.is_empty()) {
+            let _ = write!(text, "\n==> {} <==\n{}", printable_line(&conflict.path), conflict.text);
         }
         if !self.output.is_empty() {
             let _ = write!(text, "\n--- output ---\n{}", self.output);

@@ -91,6 +91,9 @@ fn find(directory: &ToolDirectory, query: &str, max_results: usize) -> Value {
     let names =
         |tools: &[&Ranked]| tools.iter().map(|tool| tool.definition.name.to_string()).collect::<Vec<_>>();
     let mut found = json!({"matched": unlisted.len(), "tools": definitions});
+    if unlisted.is_empty() {
+        found["note"] = "no tool beyond your list fits".into();
+    }
     if let Some(rest) = unlisted.get(definitions.len()..).filter(|rest| !rest.is_empty()) {
         found["also_matched"] = names(rest).into();
     }

@@ -38,7 +38,8 @@ struct RunTestsInput {
     test_path: Option<String>,
     /// A pattern of test names as the runner's own option takes it: pytest -k, go -run, jest -t, mocha --grep.
     filter: Option<String>,
-    /// Further arguments for the runner, such as ["--doctest-modules"] or ["--features", "tls"].
+    /// Further arguments for the runner, such as ["--doctest-modules"] or ["--features", "tls"]. Under nextest the doctests
+    /// are then left out, which take other arguments.
     #[serde(default)]
     args: Vec<String>,
     /// Environment variables to set for the run, such as `{"RUST_BACKTRACE": "1"}`.

@@ -53,15 +53,34 @@ impl Ranked {
     }
 }
 
+/// The part of a query that a tool has to match, by the rarity of the words: a tool that only has a word of most tools
+/// does not fit.
+const LEAST_MATCHED: f64 = 0.4;
+/// The rarity of a word that no tool has. It says little: a task is often described in words that no tool uses.
+const UNKNOWN_WORD_RARITY: f64 = 1.0;
+
 /// Returns the tools that match a query, the best first, and of equally good ones in their order.
 pub(crate) fn rank<'a>(query: &str, tools: &'a [Ranked]) -> Vec<&'a Ranked> {
     let mut scores = vec![0.0; tools.len()];
+    let mut matched = vec![0.0; tools.len()];
+    let mut rarities = 0.0;
     for wanted in words(query).take(MAX_QUERY_WORDS) {
         let weights: Vec<f64> = tools.iter().map(|tool| tool.weight(&wanted)).collect();
         let matching = weights.iter().filter(|weight| **weight > 0.0).count();
         // A word that most tools have says little (inverse document frequency).
-        let rarity = (1.0 + tools.len() as f64 / matching.max(1) as f64).ln();
+        let rarity = match matching {
+            0 => UNKNOWN_WORD_RARITY,
+            matching => (1.0 + tools.len() as f64 / matching as f64).ln(),
+        };
+        rarities += rarity;
+        let has_word = matched.iter_mut().zip(&weights).filter(|(_, weight)| **weight > 0.0);
+        has_word.for_each(|(matched, _)| *matched += rarity);
         scores.iter_mut().zip(weights).for_each(|(score, weight)| *score += weight * rarity);
+    }
+    for (score, matched) in scores.iter_mut().zip(matched) {
+        if matched < LEAST_MATCHED * rarities {
+            *score = 0.0;
+        }
     }
     let best = scores.iter().copied().fold(0.0, f64::max);
     // What is far behind the best matches by a word that stands everywhere; and what is found is added to a list.

@@ -97,6 +97,16 @@ pub(super) fn details(line: &[u8]) -> Option<(String, Map<String, Value>)> {
     if let Some(user) = words.nth(1).filter(|user| *user != "-") {
         fields.insert("user".to_owned(), user.into());
     }
+    let request = text(access.request);
+    let mut words = request.split(' ');
+    // What a client sent may be no request at all.
+    if let (Some(method), Some(target), Some(_), None) =
+        (words.next(), words.next(), words.next(), words.next())
+        && method.bytes().all(|byte| byte.is_ascii_uppercase())
+    {
+        fields.insert("method".to_owned(), method.into());
+        fields.insert("path".to_owned(), target.split('?').next().unwrap_or_default().into());
+    }
     fields.insert("status".to_owned(), access.status.into());
     let after = text(access.after);
     let mut rest = after.as_str();
@@ -118,7 +128,7 @@ pub(super) fn details(line: &[u8]) -> Option<(String, Map<String, Value>)> {
     if !rest.is_empty() {
         fields.insert("rest".to_owned(), rest.into());
     }
-    Some((format!("{} {}", text(access.request), access.status), fields))
+    Some((format!("{request} {}", access.status), fields))
 }
 
 #[cfg(test)]
@@ -133,8 +143,25 @@ mod tests {
         assert_eq!(message, r#"GET /a\"b HTTP/1.1 502"#);
         assert_eq!(
             Value::Object(fields).to_string(),
-            r#"{"client":"203.0.113.9","user":"ada","status":502,"bytes":157,"agent":"curl/8.5","rest":"rt=0.2"}"#
+            r#"{"client":"203.0.113.9","user":"ada","method":"GET","path":"/a\\\"b","status":502,"bytes":157,"agent":"curl/8.5","rest":"rt=0.2"}"#
         );
+    }
+
+    #[test]
+    fn a_request_has_its_method_and_its_path_without_the_query() {
+        for (request, method, path) in [
+            ("POST /cart/7?from=mail HTTP/1.1", Some("POST"), Some("/cart/7")),
+            ("GET / HTTP/2.0", Some("GET"), Some("/")),
+            ("-", None, None),
+            ("\\x16\\x03\\x01 a b", None, None),
+            ("GET /", None, None),
+        ] {
+            let line = format!("203.0.113.9 - - [20/Nov/2026:10:00:00 +0000] \"{request}\" 400 0");
+            let (_, fields) = details(line.as_bytes()).unwrap();
+            let field = |name: &str| fields.get(name).and_then(Value::as_str);
+            assert_eq!((field("method"), field("path")), (method, path), "{request}");
+            assert_eq!(fields["status"], 400);
+        }
     }
 
     proptest! {

@@ -68,7 +68,11 @@ fn gitignore_is_honoured_without_a_repository_and_on_request_not() {
     write(project.path(), ".gitignore", "target/\n*.log\n!.github/*.log\n");
     write(project.path(), "src/.gitignore", "!keep.log\n");
     assert_eq!(find(&project, "*.log"), [".github/e.log", "src/deep/keep.log", "src/keep.log"]);
+    let left_out = |pattern: &str| find_with(&project, &input(pattern)).notes.join("\n");
+    insta::assert_snapshot!(left_out("*.log"), @"left out: 4 entries that .gitignore names; `include_ignored` also finds these");
+    insta::assert_snapshot!(left_out(".gitignore"), @"left out: 1 entry that .gitignore names; `include_ignored` also finds these");
     let all = FindFiles { include_ignored: true, ..input("*.log") };
+    assert_eq!(find_with(&project, &all).notes, [""; 0]);
     let all = find_with(&project, &all).paths;
     assert_eq!(
         all,
@@ -139,7 +143,7 @@ fn a_large_folder_is_found_whole() {
 #[test]
 fn nothing_found_says_what_else_to_try() {
     let project = project(&["main.rs"]);
-    insta::assert_snapshot!(find_with(&project, &input("main")).to_text(), @"[nothing matches; for a part of a name use `*main*`; what .gitignore names was left out (include_ignored)]");
+    insta::assert_snapshot!(find_with(&project, &input("main")).to_text(), @"[nothing matches; for a part of a name use `*main*`]");
     insta::assert_snapshot!(find_with(&project, &FindFiles { include_ignored: true, ..input("*.py") }).to_text(), @"[nothing matches]");
 }
 

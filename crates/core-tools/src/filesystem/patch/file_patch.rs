@@ -61,8 +61,17 @@ impl Hunk {
         self.lines.iter().filter(|line| matches!(line, HunkLine::Add(_))).count()
     }
 
-    pub(super) fn removed(&self) -> usize {
-        self.lines.iter().filter(|line| matches!(line, HunkLine::Remove(_))).count()
+    /// Returns the numbers of lines that come and go. A line that is removed and added again is neither.
+    pub(super) fn changed_lines(&self) -> (u64, u64) {
+        let (old, new) = (self.old_lines(), self.new_lines());
+        let (mut added, mut removed) = (0, 0);
+        for change in similar::capture_diff_slices(similar::Algorithm::Myers, &old, &new) {
+            if change.tag() != similar::DiffTag::Equal {
+                added += change.new_range().len() as u64;
+                removed += change.old_range().len() as u64;
+            }
+        }
+        (added, removed)
     }
 
     /// Removes blank lines of context at the end: they separate parts of a patch as often as they are context.

@@ -145,7 +145,7 @@ impl<'a> PatchPlan<'a> {
         }
         let index = self.remove(path)?;
         let path = self.files[index].path.display_path();
-        let removed = hunks.iter().map(Hunk::removed).sum::<usize>() as u64;
+        let removed = hunks.iter().map(|hunk| hunk.changed_lines().1).sum();
         self.report.push(PatchedFile {
             path,
             action: PatchAction::Deleted,
@@ -161,12 +161,14 @@ impl<'a> PatchPlan<'a> {
         let Some(content) = self.content(index)? else { return self.missing(path) };
         let Some(patched) = self.apply(path, &content, hunks) else { return Ok(()) };
         let model = self.files[index].existing.as_ref().map(|existing| existing.metadata.clone());
+        let changed = hunks.iter().map(Hunk::changed_lines);
+        let (added, removed) = changed.fold((0, 0), |sum, hunk| (sum.0 + hunk.0, sum.1 + hunk.1));
         let mut report = PatchedFile {
             path: self.files[index].path.display_path(),
             action: PatchAction::Modified,
             moved_from: None,
-            added: hunks.iter().map(Hunk::added).sum::<usize>() as u64,
-            removed: hunks.iter().map(Hunk::removed).sum::<usize>() as u64,
+            added,
+            removed,
         };
         match move_to {
             None => self.write(index, patched, model),

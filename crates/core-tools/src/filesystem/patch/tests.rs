@@ -132,6 +132,15 @@ mod codex {
     }
 
     #[test]
+    fn a_line_that_is_removed_and_added_again_is_no_change() {
+        let project = ProjectFixture::with(&[("f", "a\nb\nc\n"), ("g", "x\n")]);
+        let patch = "*** Begin Patch\n*** Update File: f\n@@\n-a\n-b\n-c\n+a\n+B\n+c\n*** Update File: g\n@@\n-x\n+x\n\
+                     *** End Patch";
+        assert_eq!(apply(&project, patch).unwrap(), "changed:\nM f (+1 -1)\nM g\n");
+        assert_eq!(project.text("f"), "a\nB\nc\n");
+    }
+
+    #[test]
     fn lines_that_only_come_stand_at_the_end_or_after_their_anchor() {
         assert_patched("1\n2\n", &update("@@\n+3\n+4"), "1\n2\n3\n4\n");
         assert_patched("a:\nb:\n", &update("@@ a:\n+  x"), "a:\n  x\nb:\n");

@@ -28,7 +28,7 @@ fn git_status(commands: &Commands) -> Tool {
         "Shows the state of a repository: the branch with its upstream, a merge or rebase that is not finished, \
          files in conflict, and every staged, changed or untracked path. Begin here before you commit or switch \
          branches; git_diff shows the changes themselves. Ignored files are left out, and an untracked folder is \
-         one path.",
+         one path. To continue or abort what is not finished, use git_merge or git_rebase.",
         commands,
         |git, input: GitStatus, cancel| async move {
             let result = git.status(&input, &cancel).await?;

@@ -16,7 +16,7 @@ fn git_merge(commands: &Commands) -> Tool {
         "git_merge",
         "Merge",
         "Merges a branch into the current one, and continues or aborts a merge that stopped. Conflicts are listed by file \
-         with their kind, the lines of their markers and the way to resolve them. Hooks and signing run as in a \
+         with their kind, their text with the markers and the way to resolve them. Hooks and signing run as in a \
          terminal. It refuses where uncommitted changes or untracked files would be lost. Ends after 10 minutes.",
         commands,
         |git, input: GitMerge, cancel| async move {
@@ -37,7 +37,7 @@ fn git_rebase(commands: &Commands) -> Tool {
         "git_rebase",
         "Rebase",
         "Puts the commits of the current branch onto another branch or commit, and continues, skips or aborts where that \
-         stopped. Conflicts are listed by file with their kind, the lines of their markers and the way to resolve them. \
+         stopped. Conflicts are listed by file with their kind, their text with the markers and the way to resolve them. \
          It needs a work tree without uncommitted changes. Commits that others have already are better merged. Ends \
          after 10 minutes.",
         commands,

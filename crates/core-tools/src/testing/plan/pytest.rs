@@ -28,13 +28,40 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
             let words = pytest_words_of_tox(&target.project);
             step.args(&words.iter().map(String::as_str).collect::<Vec<_>>())
         }
-        (None, None) => step,
+        (None, None) => step.args(&rerun_options(target).iter().map(String::as_str).collect::<Vec<_>>()),
         (None, Some(name)) => step.args(&["-k", name]),
         (Some(path), Some(name)) if !filter.is_folder => step.args(&[&format!("{path}::{name}")]),
         (Some(path), Some(name)) => step.args(&["-k", name, path]),
         (Some(path), None) => step.args(&[path]),
     };
     step.display_as(&format!("{display} -m pytest"), skip)
+}
+
+/// Returns the options of the full run's command by which pytest collects the failed tests again; none where others are
+/// to run.
+fn rerun_options(target: &TestTarget) -> Vec<String> {
+    const DOCTESTS: &str = "--doctest-modules";
+    let failed = &target.filter.failed;
+    if failed.is_empty() {
+        return Vec::new();
+    }
+    let mut options = pytest_words_of_tox(&target.project);
+    options.retain(|word| word.starts_with('-'));
+    // The command of the full run may have had the option from elsewhere: a caller, a script.
+    if failed.iter().any(|name| is_doctest_of_module(name)) && !options.iter().any(|word| word == DOCTESTS) {
+        options.push(DOCTESTS.to_owned());
+    }
+    options
+}
+
+/// Returns true for the name of a test in the documentation of a module, which begins with that of the module:
+/// `shop/cart.py::shop.cart.total`. The name of a function has a dot only in the values of parameters.
+fn is_doctest_of_module(name: &str) -> bool {
+    let Some((path, test)) = name.split_once("::") else { return false };
+    let Some(module) = path.strip_suffix(".py") else { return false };
+    let module = module.strip_suffix("/__init__").unwrap_or(module);
+    let module = module.rsplit('/').next().unwrap_or(module);
+    !test.contains(['[', ':']) && test.split('.').any(|part| part == module)
 }
 
 /// Returns the command of the standard library's own runner.

@@ -303,6 +303,24 @@ impl<'a> CommandList<'a> {
         self.commands.iter().filter(|command| command.runner.as_deref() == Some(runner)).count()
     }
 
+    /// Returns the commands that a report tells of: all but one that only started others, which have reported themselves.
+    pub(super) fn into_commands(mut self) -> Vec<TestCommand> {
+        let is_silent_starter = |index: &usize| {
+            let (part, command) = (&self.parts[*index], &self.commands[*index]);
+            command.runner.is_none() && command.exit_code.is_none() && starts_packages(&part.command)
+        };
+        let mut starters = (0..self.parts.len()).filter(is_silent_starter);
+        // With several, a report does not tell which of them it is of.
+        if let (Some(starter), None) = (starters.next(), starters.next()) {
+            let folder = &self.commands[starter].folder;
+            let is_started = |command: &TestCommand| command.runner.is_some() && command.folder != *folder;
+            if self.commands[self.parts.len()..].iter().any(is_started) {
+                self.commands.remove(starter);
+            }
+        }
+        self.commands
+    }
+
     fn has_printed_tap(&self, index: usize) -> bool {
         self.commands.get(index).is_some_and(|command| command.runner.as_deref() == Some(TAP))
     }
@@ -411,6 +429,12 @@ fn may_run_tests(command: &ScriptCommand) -> bool {
         Some(inner) => inner.iter().any(may_run_tests),
         None => !NO_RUNNERS.contains(&command.program()),
     }
+}
+
+/// Returns true for a command that starts those of other folders, and runs no tests of its own.
+fn starts_packages(command: &ScriptCommand) -> bool {
+    const STARTERS: [&str; 9] = ["bun", "lerna", "make", "npm", "npx", "nx", "pnpm", "turbo", "yarn"];
+    STARTERS.contains(&command.program()) && !WITH_REPORTER.iter().any(|runner| command.names_runner(runner))
 }
 
 impl ScriptCommand {

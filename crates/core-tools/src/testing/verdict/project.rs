@@ -86,7 +86,7 @@ pub(super) fn judge_project_command(
     ProjectVerdict {
         explains_itself: problem.is_none() && failed_silently.is_none() && !is_unverified,
         problem,
-        commands: list.commands,
+        commands: list.into_commands(),
         is_unverified,
     }
 }
