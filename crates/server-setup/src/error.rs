@@ -159,7 +159,7 @@ pub enum Error {
     SessionNotAsked,
     /// The level of the log is none.
     #[error("--log {level:?} is no level: expected off, error, warn, info, debug or trace")]
-    SessionLogLevel {
+    LogLevel {
         /// The level that was given.
         level: String,
     },

@@ -32,7 +32,7 @@ pub type ExtraLayer = Box<dyn Layer<Registry> + Send + Sync>;
 ///
 /// Where `level` is no level, and where there is a log already.
 pub fn start(level: &str, redactor: Redactor, extra: Option<ExtraLayer>) -> Result<Log, Error> {
-    let level: LevelFilter = level.parse().map_err(|_| Error::SessionLogLevel { level: level.to_owned() })?;
+    let level: LevelFilter = level.parse().map_err(|_| Error::LogLevel { level: level.to_owned() })?;
     let log = Log(Arc::default());
     if level == LevelFilter::OFF {
         return Ok(log);

@@ -1,8 +1,8 @@
 //! Messages from the client.
 
 use super::state::{
-    ClientRequestState, ForwardedRequestKind, Handshake, ParkedRequestReason, ProxySessionState, RequestKind,
-    SUBSCRIPTION_ID, UpstreamState,
+    ClientRequestState, ForwardedRequestKind, Handshake, ParkedRequestReason, ProxySessionState,
+    SUBSCRIPTION_ID, UpstreamRequestKind, UpstreamState,
 };
 use crate::methods::{ClientNotification, ClientRequestKind, client_notification, client_request};
 use crate::observer::{CallOutcome, ProxyDecision};
@@ -151,7 +151,7 @@ impl ProxySessionState {
                     Some(ClientRequestState::PendingRequest(number))
                         if matches!(
                             self.pending_requests.get(number).map(|pending| &pending.request_kind),
-                            Some(RequestKind::Initialize)
+                            Some(UpstreamRequestKind::Initialize)
                         ) => {}
                     Some(ClientRequestState::PendingRequest(number)) => {
                         let number = *number;

@@ -2,7 +2,7 @@
 
 use super::state::{
     ClientRequestState, ForwardedRequestKind, OWN_REQUEST_TIMEOUT, ParkedRequest, ParkedRequestReason,
-    PendingCall, PendingRequest, ProxySessionState, RequestKind, UpstreamState,
+    PendingCall, PendingRequest, ProxySessionState, UpstreamRequestKind, UpstreamState,
 };
 use crate::methods::{ClientRequestKind, ProtocolArea, client_request};
 use crate::observer::CallOutcome;
@@ -56,12 +56,13 @@ impl ProxySessionState {
             _ => Some(self.limits.request_timeout),
         };
         let request_kind = match forward_kind {
-            ForwardedRequestKind::Initialize => RequestKind::Initialize,
-            ForwardedRequestKind::Discover => RequestKind::Discover,
-            ForwardedRequestKind::Plain => RequestKind::Forwarded,
-            ForwardedRequestKind::Listen { is_acknowledged } => {
-                RequestKind::Listen { request: Box::new(message.clone().into_owned()), is_acknowledged }
-            }
+            ForwardedRequestKind::Initialize => UpstreamRequestKind::Initialize,
+            ForwardedRequestKind::Discover => UpstreamRequestKind::Discover,
+            ForwardedRequestKind::Plain => UpstreamRequestKind::Forwarded,
+            ForwardedRequestKind::Listen { is_acknowledged } => UpstreamRequestKind::Listen {
+                request: Box::new(message.clone().into_owned()),
+                is_acknowledged,
+            },
         };
         let progress =
             message.meta().and_then(|meta| meta.get("progressToken")).map(|token| token.clone().into_owned());

@@ -2,7 +2,8 @@
 
 use super::state::{
     ClientRequestState, ForwardedRequestKind, Handshake, OWN_REQUEST_TIMEOUT, ParkedRequest,
-    ParkedRequestReason, PendingRequest, ProxySessionState, RequestKind, SupervisorWork, UpstreamState,
+    ParkedRequestReason, PendingRequest, ProxySessionState, SupervisorWork, UpstreamRequestKind,
+    UpstreamState,
 };
 use crate::limits::LAST_ANSWERS_TIMEOUT;
 use crate::observer::{CallOutcome, ProxyDecision};
@@ -21,7 +22,7 @@ impl ProxySessionState {
                 let params = params.clone();
                 // Nothing of the client reaches the new server before it has answered this handshake.
                 self.server = UpstreamState::Initializing(queue);
-                self.request_from_server("initialize", params, RequestKind::ReplayHandshake);
+                self.request_from_server("initialize", params, UpstreamRequestKind::ReplayHandshake);
             }
             _ => {
                 self.server = UpstreamState::Ready(queue);
@@ -55,7 +56,7 @@ impl ProxySessionState {
             MessageKind::Request { method, .. } => self.is_still_granted(method),
             _ => true,
         };
-        // The client has had its answers to these; the new ones are dropped (`RequestKind::ReplaySetting`).
+        // The client has had its answers to these; the new ones are dropped (`UpstreamRequestKind::ReplaySetting`).
         for mut message in self.replayed_settings.values().filter(is_granted).cloned().collect::<Vec<_>>() {
             let id = self.next_id();
             message.set_id(&id);
@@ -64,7 +65,7 @@ impl ProxySessionState {
                 self.last_id,
                 PendingRequest {
                     client: None,
-                    request_kind: RequestKind::ReplaySetting,
+                    request_kind: UpstreamRequestKind::ReplaySetting,
                     deadline,
                     progress: None,
                     call: None,
@@ -121,13 +122,13 @@ impl ProxySessionState {
     /// Fails a request that the server will not answer any more.
     pub(super) fn fail(&mut self, pending: PendingRequest, problem: &str) {
         match pending.request_kind {
-            RequestKind::Page => return self.refresh_failed(problem),
-            RequestKind::ReplayHandshake => return self.condemn(),
-            RequestKind::ReplaySetting => return,
+            UpstreamRequestKind::Page => return self.refresh_failed(problem),
+            UpstreamRequestKind::ReplayHandshake => return self.condemn(),
+            UpstreamRequestKind::ReplaySetting => return,
             // So that the client can try again.
-            RequestKind::Initialize => self.handshake = None,
+            UpstreamRequestKind::Initialize => self.handshake = None,
             // Opening a stream changes nothing, so it is opened again.
-            RequestKind::Listen { request, is_acknowledged }
+            UpstreamRequestKind::Listen { request, is_acknowledged }
                 if matches!(self.server, UpstreamState::Down { .. }) =>
             {
                 if let Some(id) = pending.client {
@@ -143,7 +144,9 @@ impl ProxySessionState {
                 }
                 return;
             }
-            RequestKind::Discover | RequestKind::Forwarded | RequestKind::Listen { .. } => {}
+            UpstreamRequestKind::Discover
+            | UpstreamRequestKind::Forwarded
+            | UpstreamRequestKind::Listen { .. } => {}
         }
         self.record_end(pending.call.as_ref(), CallOutcome::Failed, 0);
         if let Some(client) = pending.client {
@@ -175,7 +178,10 @@ impl ProxySessionState {
             let (_, limit) = pending.deadline.unwrap_or((now, Duration::ZERO));
             let problem = format!("no answer within {} s: the request may have run", limit.as_secs_f64());
             // MCP: `initialize` is not cancelled.
-            if !matches!(pending.request_kind, RequestKind::Initialize | RequestKind::ReplayHandshake) {
+            if !matches!(
+                pending.request_kind,
+                UpstreamRequestKind::Initialize | UpstreamRequestKind::ReplayHandshake
+            ) {
                 let params = [
                     ("requestId", Json::Number(Cow::Owned(number.to_string()))),
                     ("reason", Json::string("time limit")),
@@ -220,7 +226,7 @@ impl ProxySessionState {
             ClientRequestState::PendingRequest(number) => {
                 matches!(
                     self.pending_requests.get(&number),
-                    Some(PendingRequest { request_kind: RequestKind::Listen { .. }, .. })
+                    Some(PendingRequest { request_kind: UpstreamRequestKind::Listen { .. }, .. })
                 )
             }
             ClientRequestState::ParkedRequest => false,

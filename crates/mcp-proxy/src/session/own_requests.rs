@@ -1,6 +1,8 @@
 //! The proxy's own messages to the server.
 
-use super::state::{OWN_REQUEST_TIMEOUT, PendingRequest, ProxySessionState, RequestKind, UpstreamState};
+use super::state::{
+    OWN_REQUEST_TIMEOUT, PendingRequest, ProxySessionState, UpstreamRequestKind, UpstreamState,
+};
 use crate::output_queue::OutputQueue;
 use json_rpc::json::JsonObject;
 use json_rpc::message::{Id, Message};
@@ -34,7 +36,7 @@ impl ProxySessionState {
         &mut self,
         method: &'static str,
         params: JsonObject<'_>,
-        request_kind: RequestKind,
+        request_kind: UpstreamRequestKind,
     ) {
         let id = self.next_id();
         let deadline = Instant::now() + OWN_REQUEST_TIMEOUT;

@@ -1,6 +1,6 @@
 //! Messages from the server.
 
-use super::state::{PendingRequest, ProxySessionState, RequestKind, SUBSCRIPTION_ID};
+use super::state::{PendingRequest, ProxySessionState, SUBSCRIPTION_ID, UpstreamRequestKind};
 use crate::methods::{ProtocolArea, ServerNotification, ServerRequest, server_notification, server_request};
 use crate::observer::CallOutcome;
 use json_rpc::error_code::{INTERNAL_ERROR, METHOD_NOT_FOUND};
@@ -35,18 +35,18 @@ impl ProxySessionState {
             return;
         };
         match &pending.request_kind {
-            RequestKind::Page => return self.list_page(succeeded, message),
-            RequestKind::ReplayHandshake => return self.handshake_replayed(succeeded, &message),
-            RequestKind::ReplaySetting => return,
-            RequestKind::Initialize if succeeded => self.initialized(&mut message),
-            RequestKind::Initialize => self.handshake = None,
-            RequestKind::Discover if succeeded => self.filter_server_info(&mut message),
-            RequestKind::Listen { .. } => {
+            UpstreamRequestKind::Page => return self.list_page(succeeded, message),
+            UpstreamRequestKind::ReplayHandshake => return self.handshake_replayed(succeeded, &message),
+            UpstreamRequestKind::ReplaySetting => return,
+            UpstreamRequestKind::Initialize if succeeded => self.initialized(&mut message),
+            UpstreamRequestKind::Initialize => self.handshake = None,
+            UpstreamRequestKind::Discover if succeeded => self.filter_server_info(&mut message),
+            UpstreamRequestKind::Listen { .. } => {
                 if let Some(client) = &pending.client {
                     name_subscription(message.result_mut_if_any(), client);
                 }
             }
-            RequestKind::Discover | RequestKind::Forwarded => {}
+            UpstreamRequestKind::Discover | UpstreamRequestKind::Forwarded => {}
         }
         if let Some(client) = pending.client {
             self.client_requests.remove(&client);
@@ -158,7 +158,8 @@ impl ProxySessionState {
             Some(ServerNotification::Acknowledged) => {
                 let stream = subscription(&message);
                 let Some(PendingRequest {
-                    request_kind: RequestKind::Listen { is_acknowledged, .. }, ..
+                    request_kind: UpstreamRequestKind::Listen { is_acknowledged, .. },
+                    ..
                 }) = stream.and_then(|number| self.pending_requests.get_mut(&number))
                 else {
                     return;

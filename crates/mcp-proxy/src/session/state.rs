@@ -108,7 +108,7 @@ pub(super) enum ClientRequestState {
 pub(super) struct PendingRequest {
     /// The client's id of the request; `None` for the proxy's own requests.
     pub(super) client: Option<Id>,
-    pub(super) request_kind: RequestKind,
+    pub(super) request_kind: UpstreamRequestKind,
     pub(super) deadline: Option<(Instant, Duration)>,
     pub(super) progress: Option<Json<'static>>,
     pub(super) call: Option<PendingCall>,
@@ -127,7 +127,7 @@ pub(super) struct PendingCall {
 
 /// The kind of a request to the server, which decides what its answer means.
 #[derive(Debug)]
-pub(super) enum RequestKind {
+pub(super) enum UpstreamRequestKind {
     Initialize,
     Discover,
     /// The answer goes to the client unchanged.
@@ -163,7 +163,7 @@ pub(super) enum ParkedRequestReason {
     Server(ForwardedRequestKind),
 }
 
-/// The kind of a request that a client sends: a subset of [`RequestKind`].
+/// The kind of a request that a client sends: a subset of [`UpstreamRequestKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ForwardedRequestKind {
     Initialize,
@@ -204,7 +204,7 @@ impl PendingCall {
 impl PendingRequest {
     /// Returns the client's id of a stream that was opened to hear of changed tools.
     pub(super) fn wants_tools(&self) -> Option<&Id> {
-        let RequestKind::Listen { request, .. } = &self.request_kind else { return None };
+        let UpstreamRequestKind::Listen { request, .. } = &self.request_kind else { return None };
         let wanted = request.params()?.get("notifications")?.as_object()?.get("toolsListChanged")?;
         (*wanted == Json::Bool(true)).then_some(self.client.as_ref()?)
     }

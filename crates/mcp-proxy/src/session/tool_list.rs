@@ -1,7 +1,8 @@
 //! The server's list of tools, read page by page and compared with the pinned one.
 
 use super::state::{
-    ListRefresh, ParkedRequest, ParkedRequestReason, ProxySessionState, RequestKind, ToolList, UpstreamState,
+    ListRefresh, ParkedRequest, ParkedRequestReason, ProxySessionState, ToolList, UpstreamRequestKind,
+    UpstreamState,
 };
 use crate::observer::ProxyDecision;
 use crate::server_tool;
@@ -31,7 +32,7 @@ impl ProxySessionState {
         if let Some(cursor) = cursor {
             params.set("cursor", cursor);
         }
-        self.request_from_server("tools/list", params, RequestKind::Page);
+        self.request_from_server("tools/list", params, UpstreamRequestKind::Page);
     }
 
     pub(super) fn list_page(&mut self, succeeded: bool, mut message: Message<'_>) {

@@ -190,7 +190,7 @@ fn ctest_is_read_while_it_runs() {
 
 #[test]
 fn trx_is_read() {
-    let trx = r#"<TestRun><Results><UnitTestResult testName="A.Passes" outcome="Passed" duration="00:00:01.5000000"/><UnitTestResult testName="A.Fails" outcome="Failed" duration="00:00:00"><Output><StdOut>said</StdOut><ErrorInfo><Message>no</Message><JfrStackTrace>at A.Fails() in /p/A.cs:line 3</JfrStackTrace></ErrorInfo></Output></UnitTestResult><UnitTestResult testName="A.Skips" outcome="NotExecuted"/></Results></TestRun>"#;
+    let trx = r#"<TestRun><Results><UnitTestResult testName="A.Passes" outcome="Passed" duration="00:00:01.5000000"/><UnitTestResult testName="A.Fails" outcome="Failed" duration="00:00:00"><Output><StdOut>said</StdOut><ErrorInfo><Message>no</Message><StackTrace>at A.Fails() in /p/A.cs:line 3</StackTrace></ErrorInfo></Output></UnitTestResult><UnitTestResult testName="A.Skips" outcome="NotExecuted"/></Results></TestRun>"#;
     let results = xml(trx);
     assert_eq!(results.tests[0].duration_ms, Some(1500.0));
     insta::assert_snapshot!(outline(results, 1), @r#"
