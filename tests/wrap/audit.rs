@@ -24,6 +24,7 @@ deny = ["secret"]
 [[roles.dev.require]]
 id = "E"
 tools = ["echo"]
+additional_arguments = true
 arguments = { n = { max = 9, optional = true } }
 "#;
 
