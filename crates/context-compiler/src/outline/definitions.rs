@@ -1,6 +1,6 @@
 //! The definitions in a file with their lines, nested as they stand in it.
 
-use super::grammar::Rule;
+use super::grammar::OutlineNodeRule;
 use super::language::Language;
 use super::nodes::last_row;
 use super::parse::{MAX_DEPTH, MAX_TEXT_BYTES, parse};
@@ -43,17 +43,17 @@ impl OutlineDefinitionCollector<'_> {
                 continue;
             }
             match self.language.rule(child.kind()) {
-                Some(Rule::Function(kind)) => {
+                Some(OutlineNodeRule::Function(kind)) => {
                     let kind =
                         if in_type && kind == SymbolKind::Function { SymbolKind::Method } else { kind };
                     self.record(child, kind, depth);
                 }
-                Some(Rule::Container(kind)) => self.visit_container(child, kind, depth, level),
-                Some(Rule::Through) => self.visit_children(child, depth, in_type, level + 1),
-                Some(Rule::Leaf(kind)) => self.visit_leaf(child, kind, depth, in_type, level),
+                Some(OutlineNodeRule::Container(kind)) => self.visit_container(child, kind, depth, level),
+                Some(OutlineNodeRule::Through) => self.visit_children(child, depth, in_type, level + 1),
+                Some(OutlineNodeRule::Leaf(kind)) => self.visit_leaf(child, kind, depth, in_type, level),
                 // A file that is being written has errors, and definitions among them.
                 None if child.is_error() => self.visit_children(child, depth, in_type, level + 1),
-                Some(Rule::Drop | Rule::Comment) | None => {}
+                Some(OutlineNodeRule::Drop | OutlineNodeRule::Comment) | None => {}
             }
         }
     }
@@ -84,7 +84,7 @@ impl OutlineDefinitionCollector<'_> {
             (0..node.named_child_count()).filter_map(|index| node.named_child(u32::try_from(index).ok()?));
         let container = nested
             .into_iter()
-            .find(|child| matches!(self.language.rule(child.kind()), Some(Rule::Container(_))));
+            .find(|child| matches!(self.language.rule(child.kind()), Some(OutlineNodeRule::Container(_))));
         match container {
             Some(inner) if inner.child_by_field_name("body").is_some() => {
                 self.visit_container(inner, SymbolKind::Type, depth, level);

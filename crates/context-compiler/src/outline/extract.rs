@@ -1,7 +1,7 @@
 //! Extraction of an outline from a syntax tree.
 
 use super::cuts::{OutlineCut, apply_cuts};
-use super::grammar::Rule;
+use super::grammar::OutlineNodeRule;
 use super::language::Language;
 use super::nodes::{contains_definition, docstring, is_c_function, last_row, name_of};
 use super::parse::{MAX_DEPTH, MAX_TEXT_BYTES, parse};
@@ -108,7 +108,7 @@ impl<'t> OutlineExtractor<'t> {
         let (mut index, mut is_first) = (0, true);
         while let Some(&child) = children.get(index) {
             match self.language.rule(child.kind()) {
-                Some(Rule::Comment) => {
+                Some(OutlineNodeRule::Comment) => {
                     let run = self.comment_run(&children[index..]);
                     self.visit_comments(&children[index..index + run], children.get(index + run).copied());
                     index += run;
@@ -125,17 +125,23 @@ impl<'t> OutlineExtractor<'t> {
     }
 
     /// Applies `rule` to one node.
-    fn visit(&mut self, node: Node<'_>, rule: Rule, scope: OutlineDefinitionScope, is_first: bool) {
+    fn visit(
+        &mut self,
+        node: Node<'_>,
+        rule: OutlineNodeRule,
+        scope: OutlineDefinitionScope,
+        is_first: bool,
+    ) {
         let exported = scope.exported && self.is_exported(node, scope);
         let broken = node.has_error();
         match rule {
-            Rule::Drop => {
+            OutlineNodeRule::Drop => {
                 // A re-export is a part of the interface.
                 if !broken && !self.text_of(node).starts_with("pub ") {
                     self.cut_lines(node.byte_range());
                 }
             }
-            Rule::Function(kind) => {
+            OutlineNodeRule::Function(kind) => {
                 let kind =
                     if scope.in_type && kind == SymbolKind::Function { SymbolKind::Method } else { kind };
                 self.record_names(node, kind, exported);
@@ -143,7 +149,7 @@ impl<'t> OutlineExtractor<'t> {
                     self.cut_body(node);
                 }
             }
-            Rule::Container(kind) => {
+            OutlineNodeRule::Container(kind) => {
                 let is_impl = node.kind() == "impl_item";
                 if !is_impl {
                     self.record_names(node, kind, exported);
@@ -166,7 +172,7 @@ impl<'t> OutlineExtractor<'t> {
                     );
                 }
             }
-            Rule::Through => {
+            OutlineNodeRule::Through => {
                 if self.language == Language::Python && !broken && !contains_definition(node, 0) {
                     // Statements, such as those of a script.
                     self.cut_lines(node.byte_range());
@@ -180,8 +186,8 @@ impl<'t> OutlineExtractor<'t> {
                     );
                 }
             }
-            Rule::Leaf(kind) => self.visit_leaf(node, kind, exported, scope.in_type, is_first),
-            Rule::Comment => {}
+            OutlineNodeRule::Leaf(kind) => self.visit_leaf(node, kind, exported, scope.in_type, is_first),
+            OutlineNodeRule::Comment => {}
         }
     }
 
@@ -200,7 +206,7 @@ impl<'t> OutlineExtractor<'t> {
                 // A namespace of TypeScript.
                 Some(("internal_module", module)) => {
                     let scope = OutlineDefinitionScope { exported, depth: 1, in_type: false };
-                    self.visit(module, Rule::Container(SymbolKind::Module), scope, false);
+                    self.visit(module, OutlineNodeRule::Container(SymbolKind::Module), scope, false);
                 }
                 Some(("assignment", assignment)) if self.language == Language::Python => {
                     if let Some(left) =
@@ -254,7 +260,7 @@ impl<'t> OutlineExtractor<'t> {
                 }
                 _ if depth < 4 && child.is_named() => match self.language.rule(child.kind()) {
                     // A struct with methods, declared together with a variable.
-                    Some(Rule::Container(_)) => {
+                    Some(OutlineNodeRule::Container(_)) => {
                         if let Some(body) = child.child_by_field_name("body") {
                             self.visit_children(
                                 body,
@@ -334,7 +340,7 @@ impl<'t> OutlineExtractor<'t> {
             let follows = next.start_position().row <= last_row(previous) + 1;
             let same_kind = self.language.is_doc_comment(self.text_of(next))
                 == self.language.is_doc_comment(self.text_of(previous));
-            if self.language.rule(next.kind()) != Some(Rule::Comment)
+            if self.language.rule(next.kind()) != Some(OutlineNodeRule::Comment)
                 || !follows
                 || !same_kind
                 || !is_line(next)
@@ -352,7 +358,10 @@ impl<'t> OutlineExtractor<'t> {
         let [first, .., last] = [run[0], run[run.len() - 1]];
         let adjacent = next.is_some_and(|next| {
             next.start_position().row <= last_row(last) + 1
-                && !matches!(self.language.rule(next.kind()), Some(Rule::Comment | Rule::Drop))
+                && !matches!(
+                    self.language.rule(next.kind()),
+                    Some(OutlineNodeRule::Comment | OutlineNodeRule::Drop)
+                )
         });
         let documents = self.language.is_doc_comment(self.text_of(first))
             || (self.language.plain_comments_document() && adjacent);

@@ -5,7 +5,7 @@ use super::symbol::SymbolKind::{self, Constant, Function, Macro, Method, Module,
 
 /// The treatment of a node of a syntax tree in an outline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum OutlineNodeRule {
     /// The node is left out.
     Drop,
     /// The node is kept without its body.
@@ -20,7 +20,7 @@ pub(super) enum Rule {
     Comment,
 }
 
-use Rule::{Comment, Container, Drop, Leaf, Through};
+use OutlineNodeRule::{Comment, Container, Drop, Leaf, Through};
 
 impl Language {
     /// Returns the parser's grammar.
@@ -66,7 +66,7 @@ impl Language {
     }
 
     /// Returns the rule for a node of this kind; `None` keeps the node as it is.
-    pub(super) fn rule(self, kind: &str) -> Option<Rule> {
+    pub(super) fn rule(self, kind: &str) -> Option<OutlineNodeRule> {
         match self {
             Self::Rust => rust(kind),
             Self::Python => python(kind),
@@ -79,10 +79,10 @@ impl Language {
     }
 }
 
-fn rust(kind: &str) -> Option<Rule> {
+fn rust(kind: &str) -> Option<OutlineNodeRule> {
     Some(match kind {
         "line_comment" | "block_comment" => Comment,
-        "function_item" => Rule::Function(Function),
+        "function_item" => OutlineNodeRule::Function(Function),
         "function_signature_item" => Leaf(Function),
         "struct_item" | "enum_item" | "union_item" | "type_item" => Leaf(Type),
         "associated_type" => Leaf(Type),
@@ -95,10 +95,10 @@ fn rust(kind: &str) -> Option<Rule> {
     })
 }
 
-fn python(kind: &str) -> Option<Rule> {
+fn python(kind: &str) -> Option<OutlineNodeRule> {
     Some(match kind {
         "comment" => Comment,
-        "function_definition" => Rule::Function(Function),
+        "function_definition" => OutlineNodeRule::Function(Function),
         "class_definition" => Container(Type),
         "expression_statement" => Leaf(Constant),
         "type_alias_statement" => Leaf(Type),
@@ -126,13 +126,13 @@ fn python(kind: &str) -> Option<Rule> {
     })
 }
 
-fn javascript(kind: &str) -> Option<Rule> {
+fn javascript(kind: &str) -> Option<OutlineNodeRule> {
     Some(match kind {
         "comment" | "html_comment" => Comment,
         "function_declaration" | "generator_function_declaration" | "function_expression" => {
-            Rule::Function(Function)
+            OutlineNodeRule::Function(Function)
         }
-        "method_definition" => Rule::Function(Method),
+        "method_definition" => OutlineNodeRule::Function(Method),
         "class_declaration" | "abstract_class_declaration" | "class" => Container(Type),
         "internal_module" | "module" => Container(Module),
         "export_statement" | "ambient_declaration" | "statement_block" => Through,
@@ -150,11 +150,11 @@ fn javascript(kind: &str) -> Option<Rule> {
     })
 }
 
-fn go(kind: &str) -> Option<Rule> {
+fn go(kind: &str) -> Option<OutlineNodeRule> {
     Some(match kind {
         "comment" => Comment,
-        "function_declaration" => Rule::Function(Function),
-        "method_declaration" => Rule::Function(Method),
+        "function_declaration" => OutlineNodeRule::Function(Function),
+        "method_declaration" => OutlineNodeRule::Function(Method),
         "type_declaration" => Leaf(Type),
         "const_declaration" | "var_declaration" => Leaf(Constant),
         "import_declaration" => Drop,
@@ -162,7 +162,7 @@ fn go(kind: &str) -> Option<Rule> {
     })
 }
 
-fn java(kind: &str) -> Option<Rule> {
+fn java(kind: &str) -> Option<OutlineNodeRule> {
     Some(match kind {
         "line_comment" | "block_comment" => Comment,
         "class_declaration"
@@ -172,7 +172,7 @@ fn java(kind: &str) -> Option<Rule> {
         | "annotation_type_declaration" => Container(Type),
         "enum_body_declarations" => Through,
         "method_declaration" | "constructor_declaration" | "compact_constructor_declaration" => {
-            Rule::Function(Method)
+            OutlineNodeRule::Function(Method)
         }
         "annotation_type_element_declaration" => Leaf(Method),
         "field_declaration" | "constant_declaration" => Leaf(Constant),
@@ -181,7 +181,7 @@ fn java(kind: &str) -> Option<Rule> {
     })
 }
 
-fn c_sharp(kind: &str) -> Option<Rule> {
+fn c_sharp(kind: &str) -> Option<OutlineNodeRule> {
     Some(match kind {
         "comment" => Comment,
         "namespace_declaration" => Container(Module),
@@ -196,7 +196,7 @@ fn c_sharp(kind: &str) -> Option<Rule> {
         | "conversion_operator_declaration"
         | "property_declaration"
         | "indexer_declaration"
-        | "event_declaration" => Rule::Function(Method),
+        | "event_declaration" => OutlineNodeRule::Function(Method),
         "field_declaration" | "event_field_declaration" => Leaf(Constant),
         "preproc_if" | "preproc_else" | "preproc_elif" => Through,
         "using_directive"
@@ -208,10 +208,10 @@ fn c_sharp(kind: &str) -> Option<Rule> {
     })
 }
 
-fn c(kind: &str) -> Option<Rule> {
+fn c(kind: &str) -> Option<OutlineNodeRule> {
     Some(match kind {
         "comment" => Comment,
-        "function_definition" | "inline_method_definition" => Rule::Function(Function),
+        "function_definition" | "inline_method_definition" => OutlineNodeRule::Function(Function),
         "struct_specifier" | "union_specifier" | "class_specifier" => Container(Type),
         "namespace_definition" | "linkage_specification" => Container(Module),
         "enum_specifier" | "type_definition" | "alias_declaration" | "concept_definition" => Leaf(Type),

@@ -41,7 +41,7 @@ struct TcpTraffic {
 
 /// The first and the last state of a connection.
 #[derive(Clone, Copy, Debug)]
-struct TrackedConnection {
+struct ObservedTcpConnection {
     first: TcpSocketSample,
     last: TcpSocketSample,
     /// True if it was open before the capture.
@@ -60,7 +60,7 @@ pub(super) async fn network(run: &CaptureRun<'_>, mut warnings: Vec<String>) -> 
         let note = "the target has a network of its own, or the kernel gives no statistics: connections are listed without bytes";
         warnings.push(note.to_owned());
     }
-    let mut connections: HashMap<(SocketAddr, SocketAddr, u64), TrackedConnection> = HashMap::new();
+    let mut connections: HashMap<(SocketAddr, SocketAddr, u64), ObservedTcpConnection> = HashMap::new();
     let mut listening: HashSet<u16> = HashSet::new();
     let started = Instant::now();
     let mut ended = false;
@@ -96,8 +96,10 @@ pub(super) async fn network(run: &CaptureRun<'_>, mut warnings: Vec<String>) -> 
             if let Some(known) = connections.get_mut(&key) {
                 known.last = socket;
             } else if connections.len() < MAX_CONNECTIONS {
-                connections
-                    .insert(key, TrackedConnection { first: socket, last: socket, preexisting: polls == 0 });
+                connections.insert(
+                    key,
+                    ObservedTcpConnection { first: socket, last: socket, preexisting: polls == 0 },
+                );
             }
         }
         polls += 1;
@@ -129,7 +131,7 @@ pub(super) async fn network(run: &CaptureRun<'_>, mut warnings: Vec<String>) -> 
 
 /// Groups the connections by peer.
 fn peers(
-    connections: &HashMap<(SocketAddr, SocketAddr, u64), TrackedConnection>,
+    connections: &HashMap<(SocketAddr, SocketAddr, u64), ObservedTcpConnection>,
     listening: &HashSet<u16>,
 ) -> Vec<PeerSummary> {
     let mut peers: BTreeMap<(bool, String, Option<u16>), PeerSummary> = BTreeMap::new();
@@ -400,7 +402,7 @@ mod tests {
         {
             connections.insert(
                 (first.local, first.remote, at as u64),
-                TrackedConnection { first, last, preexisting: old },
+                ObservedTcpConnection { first, last, preexisting: old },
             );
         }
         let peers = peers(&connections, &HashSet::from([80]));

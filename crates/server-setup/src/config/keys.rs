@@ -19,7 +19,7 @@ pub(super) const ROLE: &str = "role";
 /// One line of [`Config::entries`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ConfigEntry {
+pub struct SettingEntry {
     /// The key, with its table: `limits.call_timeout_ms`.
     pub key: &'static str,
     /// Its value, as the file would have it.
@@ -387,13 +387,13 @@ pub(super) fn set_text(
 }
 
 /// Returns `key` with its value and its source.
-pub(super) fn show(config: &Config, key: &'static str) -> Option<ConfigEntry> {
+pub(super) fn show(config: &Config, key: &'static str) -> Option<SettingEntry> {
     struct ShowValue(&'static str);
     impl SettingVisitor for ShowValue {
-        type Result = ConfigEntry;
-        fn visit<T: SettingValue>(self, setting: &mut Setting<T>, _: AllowedValues<T>) -> ConfigEntry {
+        type Result = SettingEntry;
+        fn visit<T: SettingValue>(self, setting: &mut Setting<T>, _: AllowedValues<T>) -> SettingEntry {
             let value = if is_secret(self.0) { "[not shown]".to_owned() } else { setting.value.to_toml() };
-            ConfigEntry { key: self.0, value, source: setting.source.clone() }
+            SettingEntry { key: self.0, value, source: setting.source.clone() }
         }
     }
     // On a copy, since a visitor gets its setting to be changed.

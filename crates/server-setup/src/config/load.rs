@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use super::file::{self, FILE_NAME};
 use super::flags::SettingFlags;
-use super::keys::{self, ConfigEntry, VARIABLE_PREFIX};
+use super::keys::{self, SettingEntry, VARIABLE_PREFIX};
 use super::setting::{Setting, SettingSource};
 use super::tables::Config;
 
@@ -120,7 +120,7 @@ impl Config {
     }
 
     /// Returns every key with its value and source, in the order of the documentation.
-    pub fn entries(&self) -> Vec<ConfigEntry> {
+    pub fn entries(&self) -> Vec<SettingEntry> {
         keys::KEYS.iter().filter_map(|key| keys::show(self, key)).collect()
     }
 }

@@ -105,7 +105,7 @@ pub use error::{ConfigLocation, Error};
 pub use file::FILE_NAME;
 pub use flags::SettingFlags;
 pub use http::HttpTable;
-pub use keys::ConfigEntry;
+pub use keys::SettingEntry;
 pub(crate) use keys::VARIABLE_PREFIX;
 pub use setting::{Setting, SettingSource};
 pub use tables::{

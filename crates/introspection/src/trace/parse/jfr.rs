@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::collections::HashMap;
 
 #[derive(Deserialize)]
-struct JfrFile {
+struct JfrFileContent {
     recording: JfrRecording,
 }
 
@@ -60,7 +60,7 @@ struct ClassName {
 /// # Errors
 /// The text is not the output of `jfr`.
 pub fn read(text: &[u8], interval_us: u64) -> Result<(CpuProfile, u64), MalformedProfile> {
-    let file: JfrFile = serde_json::from_slice(text)
+    let file: JfrFileContent = serde_json::from_slice(text)
         .map_err(|error| MalformedProfile::new("JFR as JSON", error.to_string()))?;
     // A sample has the line that ran. The first line seen of a method stands for all of them, so that it is one frame.
     let mut methods = HashMap::new();
