@@ -137,6 +137,7 @@ impl Answer {
 
     /// Keeps more of the text's beginning than of its end where it is too long.
     #[must_use]
+    #[cfg(feature = "testing")]
     pub(crate) fn keeping_beginning(mut self) -> Self {
         self.kept = KeptPart::Beginning;
         self
@@ -338,6 +339,7 @@ fn truncate_middle(text: &mut String, limit: usize, note: &str) {
 #[derive(Clone, Copy, Debug, Default)]
 enum KeptPart {
     /// The beginning, as of a report that begins with its findings.
+    #[cfg(feature = "testing")]
     Beginning,
     /// The end, as of the output of a program.
     #[default]
@@ -351,6 +353,7 @@ fn truncate_to(text: &mut String, limit: usize, note: &str, kept: KeptPart) {
     let quarter = limit / 4;
     let most = limit - quarter - OMISSION_LINE_BYTES.min(quarter);
     let (head, tail) = match kept {
+        #[cfg(feature = "testing")]
         KeptPart::Beginning => (most, quarter),
         KeptPart::End => (quarter, most),
     };
@@ -405,6 +408,7 @@ mod tests {
         assert!(result.structured_content.is_some());
     }
 
+    #[cfg(feature = "testing")]
     #[test]
     fn a_report_that_begins_with_its_findings_keeps_more_of_its_beginning() {
         let text = format!("{}{}", "a".repeat(50_000), "z".repeat(50_000));

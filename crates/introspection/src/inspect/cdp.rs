@@ -300,6 +300,7 @@ impl CdpSession {
     /// Asks to be told when the process ends, which it cannot as long as an inspector is connected: [`Self::is_exiting`]
     /// then is true, and the caller must fetch what it needs and drop the session. An inspector without this command, such
     /// as that of Deno, refuses it.
+    #[cfg(feature = "trace")]
     pub(crate) async fn hold_exit(&self) -> Result<(), CdpError> {
         self.shared.holds_exit.store(true, Ordering::Release);
         let asked = self.call("NodeRuntime.notifyWhenWaitingForDisconnect", json!({"enabled": true})).await;
@@ -307,6 +308,7 @@ impl CdpSession {
     }
 
     /// Returns true if the process would end if no inspector were connected.
+    #[cfg(feature = "trace")]
     pub(crate) fn is_exiting(&self) -> bool {
         self.shared.is_exiting.load(Ordering::Acquire)
     }
