@@ -222,7 +222,7 @@ impl Command {
     /// Gives the program a new terminal of this size for all three streams, which controls its session. The default is
     /// none. It takes the place of [`Command::stdout`] and of a [`Stdin::File`](crate::Stdin::File).
     ///
-    /// What the program prints, and what the terminal echoes, is its standard output. What is written to a
+    /// The output of the program and the echo of the terminal are its standard output. Text that is written to a
     /// [`Stdin::Piped`](crate::Stdin::Piped) is typed; closing that types nothing, so type `\x04` to end the input.
     /// When the run is over the terminal hangs up. On Windows the command does not start.
     #[must_use]

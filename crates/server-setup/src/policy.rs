@@ -69,7 +69,7 @@ pub fn check_exclusions(
 /// Calls `apply` with the policy in the file at `path` each time that the file changes. A policy that cannot be used is
 /// logged, and the one before stays. `check` refuses one that does not fit the server.
 ///
-/// What others could write is not trusted: such a policy can only narrow the one before. If it cannot be used at all,
+/// A file that others could write is not trusted: its policy can only narrow the one before. If it cannot be used at all,
 /// nobody may call anything until a new file is in its place.
 pub async fn watch(
     path: PathBuf,

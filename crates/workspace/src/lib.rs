@@ -30,8 +30,8 @@
 //! refused. Opening never waits and wakes nothing: pipes, sockets and devices are refused by their kind
 //! before they are opened.
 //!
-//! What git keeps (`.git`, and every folder with the layout of a git directory) can be read and not changed, because
-//! hooks and settings in it run programs.
+//! The folders of git (`.git`, and every folder with the layout of a git directory) can be read and not changed, because
+//! hooks and settings in them run programs.
 //!
 //! # What does not
 //!
