@@ -78,6 +78,24 @@ pub(super) trait SettingValue: Sized {
     fn to_toml(&self) -> String;
 }
 
+/// Returns `text` as a basic string of TOML.
+// The escapes of Rust's `{:?}` are others: `\u{1}` and `\0` are errors in TOML.
+pub(super) fn basic_string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
 impl SettingValue for bool {
     fn expected() -> String {
         "true or false".to_owned()
@@ -134,7 +152,7 @@ impl SettingValue for String {
     }
 
     fn to_toml(&self) -> String {
-        format!("{self:?}")
+        basic_string(self)
     }
 }
 
@@ -152,7 +170,7 @@ impl SettingValue for Vec<String> {
     }
 
     fn to_toml(&self) -> String {
-        format!("[{}]", self.iter().map(|item| format!("{item:?}")).collect::<Vec<_>>().join(", "))
+        format!("[{}]", self.iter().map(|item| basic_string(item)).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -190,7 +208,7 @@ impl SettingValue for Option<PathBuf> {
     }
 
     fn to_toml(&self) -> String {
-        self.as_ref().map_or_else(|| "\"\"".to_owned(), |path| format!("{:?}", path.display().to_string()))
+        self.as_ref().map_or_else(|| "\"\"".to_owned(), |path| basic_string(&path.display().to_string()))
     }
 }
 
@@ -208,7 +226,7 @@ impl SettingValue for Option<String> {
     }
 
     fn to_toml(&self) -> String {
-        format!("{:?}", self.as_deref().unwrap_or_default())
+        basic_string(self.as_deref().unwrap_or_default())
     }
 }
 
@@ -333,4 +351,20 @@ pub(super) fn split_named(entry: &str) -> Option<(String, String)> {
     let (name, value) = entry.split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
     (!name.is_empty() && !value.is_empty()).then(|| (name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_in_toml_reads_back_whatever_it_has() {
+        let every: String = (0..0x300).filter_map(char::from_u32).chain(['\u{feff}', '\u{1f58a}']).collect();
+        for text in ["", "a \"b\" \\c\\", "\0\u{1}\u{7f}\u{85}\u{301}", every.as_str()] {
+            let document = format!("key = {}\nkeys = {}\n", text.to_owned().to_toml(), vec![text.to_owned()].to_toml());
+            let read: toml::Table = document.parse().unwrap();
+            assert_eq!(read["key"].as_str(), Some(text), "{document}");
+            assert_eq!(read["keys"][0].as_str(), Some(text), "{document}");
+        }
+    }
 }
