@@ -12,7 +12,7 @@ const VALUE: &str = "plum-orchard-17";
 /// A server with secrets in its environment, and settings that a build needs.
 fn operated(project: &Project, arguments: &[&str]) -> Command {
     let mut command = server(project, arguments);
-    command.env("SHOP_BACKEND", VALUE).env("DATABASE_PASSWORD", VALUE);
+    command.env("SHOP_BACKEND", VALUE).env("DATABASE_PASSWORD", "fig-garden-2203");
     command.env("https_proxy", format!("http://user:{VALUE}@127.0.0.1:9"));
     command.env("GOPROXY", "https://mirror.example.org").env("GOFLAGS", "-mod=mod");
     command
