@@ -42,9 +42,11 @@ pub enum ResultFormat {
 /// The part of the server's own environment that a command gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnvironmentMode {
-    /// All of it.
+    /// All of it where the one caller may do everything; else what [`Minimal`](Self::Minimal) gives.
+    Auto,
+    /// All of it, for every caller.
     Inherit,
-    /// The variables that programs need to run at all: `PATH`, `HOME`, `LANG` and their like.
+    /// The variables that programs and toolchains need to work, and those that `commands.variables` names.
     Minimal,
 }
 
@@ -258,7 +260,8 @@ impl KeywordValue for ResultFormat {
 }
 
 impl KeywordValue for EnvironmentMode {
-    const ALL: &'static [(&'static str, Self)] = &[("inherit", Self::Inherit), ("minimal", Self::Minimal)];
+    const ALL: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("inherit", Self::Inherit), ("minimal", Self::Minimal)];
 }
 
 impl KeywordValue for AuditWhenFull {
