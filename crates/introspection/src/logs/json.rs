@@ -65,8 +65,8 @@ pub(super) fn scan_level(line: &[u8]) -> LevelScan {
                 Err(EscapedText) => return LevelScan::Undecided,
             }
         }
-        // loguru and ECS nest the level in an object.
-        if matches!(key, b"record" | b"log") && value.first() == Some(&b'{') {
+        // loguru, ECS and winston's Logstash nest the level in an object.
+        if matches!(key, b"record" | b"log" | b"@fields") && value.first() == Some(&b'{') {
             return LevelScan::Undecided;
         }
         compact_event |= matches!(key, b"@t" | b"@mt");
@@ -222,7 +222,7 @@ fn level(fields: &Map<String, Value>) -> Option<EntryLevel> {
             let level = record.get("level")?;
             value_level(level.get("name").unwrap_or(level), LevelScale::Pino)
         }
-        ("log", Value::Object(log)) => value_level(log.get("level")?, LevelScale::Pino),
+        ("log" | "@fields", Value::Object(log)) => value_level(log.get("level")?, LevelScale::Pino),
         ("s", Value::String(letter)) if mongo => mongo_level(letter.as_bytes()),
         (key, value) => value_level(value, scale(key.as_bytes())?),
     });
