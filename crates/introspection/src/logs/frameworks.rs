@@ -112,6 +112,62 @@ pub(super) fn twisted(rest: &[u8]) -> Option<TextHead> {
     failed.then(|| TextHead::untimed(Some(EntryLevel::Error), 0))
 }
 
+/// Parses a command of a workflow of GitHub Actions: `##[error]message` in its logs, `::error file=a.js::message` as a step
+/// prints it.
+pub(super) fn workflow(rest: &[u8]) -> Option<TextHead> {
+    let (name, end) = match rest.strip_prefix(b"##[") {
+        Some(inner) => {
+            let close = memchr::memchr(b']', inner.get(..inner.len().min(12))?)?;
+            (inner.get(..close)?, close + 4)
+        }
+        None => {
+            let inner = rest.strip_prefix(b"::")?;
+            let length = inner.iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+            let is_command = matches!(inner.get(length), Some(b' ' | b':'))
+                && memchr::memmem::find(inner, b"::").is_some();
+            (inner.get(..length).filter(|_| is_command)?, 0)
+        }
+    };
+    let level = match name {
+        b"error" => EntryLevel::Error,
+        b"warning" => EntryLevel::Warn,
+        b"notice" => EntryLevel::Info,
+        b"debug" => EntryLevel::Debug,
+        _ => return None,
+    };
+    Some(TextHead::untimed(Some(level), end))
+}
+
+/// Parses what follows the time in a line of PostgreSQL's `csvlog`: `…,ERROR,22012,"division by zero",…`, where a code of five
+/// characters follows the level.
+pub(super) fn postgres_csv(rest: &[u8]) -> Option<TextHead> {
+    const LEVELS: [(&[u8], EntryLevel); 8] = [
+        (b"LOG", EntryLevel::Info),
+        (b"INFO", EntryLevel::Info),
+        (b"NOTICE", EntryLevel::Info),
+        (b"WARNING", EntryLevel::Warn),
+        (b"ERROR", EntryLevel::Error),
+        (b"FATAL", EntryLevel::Fatal),
+        (b"PANIC", EntryLevel::Fatal),
+        (b"DEBUG", EntryLevel::Debug),
+    ];
+    let window = rest.strip_prefix(b",")?;
+    let window = window.get(..window.len().min(600))?;
+    let mut columns = window.split(|byte| *byte == b',').peekable();
+    while let Some(column) = columns.next() {
+        let is_code = columns.peek().is_some_and(|next| {
+            next.len() == 5 && next.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
+        });
+        // `DEBUG1` to `DEBUG5`.
+        let name = column.strip_suffix(b"1").unwrap_or(column).trim_ascii_end();
+        let name = if name.starts_with(b"DEBUG") { &b"DEBUG"[..] } else { name };
+        if let Some((_, level)) = LEVELS.iter().find(|(known, _)| *known == name).filter(|_| is_code) {
+            return Some(TextHead::untimed(Some(*level), 1));
+        }
+    }
+    None
+}
+
 /// Parses `kern  :err   : 2026-11-20T10:00:00,123456+00:00 message` of `dmesg -x`: facility, level and time, which may be
 /// the seconds since the start in brackets.
 pub(super) fn dmesg(line: &[u8]) -> Option<TextHead> {
@@ -205,7 +261,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn head_of(line: &[u8]) -> Option<TextHead> {
-        redis(line).or_else(|| words(line)).or_else(|| dmesg(line)).or_else(|| sign(line))
+        redis(line)
+            .or_else(|| words(line))
+            .or_else(|| dmesg(line))
+            .or_else(|| sign(line))
+            .or_else(|| workflow(line))
+            .or_else(|| postgres_csv(line))
     }
 
     #[test]
@@ -221,6 +282,9 @@ mod tests {
             ("kern  :notice: 2026-11-20T10:00:00,123456+00:00 up", EntryLevel::Info, "up"),
             ("✖  error     boom", EntryLevel::Error, "boom"),
             ("ℹ  info      up", EntryLevel::Info, "up"),
+            ("##[error]failed", EntryLevel::Error, "failed"),
+            ("::warning file=a.js,line=1::low", EntryLevel::Warn, "::warning file=a.js,line=1::low"),
+            (",,7,ERROR,22012,\"x\"", EntryLevel::Error, ",7,ERROR,22012,\"x\""),
             (
                 "Completed 500 Internal Server Error in 5ms",
                 EntryLevel::Error,
@@ -241,6 +305,9 @@ mod tests {
             "user:err: x",
             "→ error: x",
             "é error x",
+            "##[group]Run",
+            "::error",
+            ",ERROR,x",
         ] {
             assert!(head_of(line.as_bytes()).is_none(), "{line}");
         }
@@ -249,7 +316,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-            for start in [&b""[..], b"1:M 20 Nov 2026 10:00:00", b"INFO[2026-11-20T10:00:00Z", b"PHP Warning: ", b"(node:", b"Completed ", b"Started G at ", b"kern  :err   : ", "✖  ".as_bytes()] {
+            for start in [&b""[..], b"1:M 20 Nov 2026 10:00:00", b"INFO[2026-11-20T10:00:00Z", b"PHP Warning: ", b"(node:", b"Completed ", b"Started G at ", b"kern  :err   : ", "✖  ".as_bytes(), b"##[", b"::", b",,ERROR"] {
                 let line = [start, &bytes].concat();
                 if let Some(head) = head_of(&line) {
                     prop_assert!(head.message <= line.len());

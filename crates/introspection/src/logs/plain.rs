@@ -47,6 +47,8 @@ pub(super) fn head(line: &[u8]) -> Option<TextHead> {
         .or_else(|| frameworks::twisted(rest))
         .or_else(|| klog::capnslog(rest))
         .or_else(|| request_lines::server(rest))
+        .or_else(|| frameworks::workflow(rest))
+        .or_else(|| frameworks::postgres_csv(rest))
         .or_else(|| panic_message(rest));
     if let Some(own) = own {
         return Some(TextHead { stamp, message: at + own.message, ..own });
@@ -92,6 +94,8 @@ fn untimed(line: &[u8], at: usize, priority: Option<EntryLevel>) -> Option<TextH
         .or_else(|| frameworks::redis(line))
         .or_else(|| frameworks::words(line))
         .or_else(|| frameworks::dmesg(line))
+        .or_else(|| frameworks::workflow(line))
+        .or_else(|| request_lines::load_balancer(line))
         .or_else(|| frameworks::sign(line))
     {
         return Some(head);

@@ -1,8 +1,9 @@
 //! Parses lines about one request whose status is the level, in other forms than that of access logs: morgan, uvicorn,
 //! hypercorn, Squid and PHP's own server.
 
-use super::head::TextHead;
+use super::head::{FormatFamily, TextHead};
 use super::level::EntryLevel;
+use super::log_time::{LogTime, WrittenTime};
 
 /// The methods of requests.
 const METHODS: [&[u8]; 9] =
@@ -78,6 +79,20 @@ pub(super) fn server(rest: &[u8]) -> Option<TextHead> {
     Some(TextHead::untimed(Some(level), 0))
 }
 
+/// Parses a line of a load balancer of AWS: `https 2026-11-20T10:00:00.186641Z app/lb/5 192.0.2.4:2817 … 503 - 34 …`, whose
+/// first status is that of the load balancer.
+pub(super) fn load_balancer(line: &[u8]) -> Option<TextHead> {
+    const KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
+    let mut all = words(line);
+    let kind = all.next().filter(|kind| KINDS.contains(kind))?;
+    let time = all.next()?;
+    let (moment, _) = LogTime::parse_prefix(time).filter(|_| time.ends_with(b"Z"))?;
+    let level = status_level(all.nth(6)?)?;
+    let stamp = Some(WrittenTime::Full(moment));
+    let message = kind.len() + 1 + time.len() + 1;
+    Some(TextHead { stamp, level: Some(level), message, family: FormatFamily::Plain })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +141,7 @@ mod tests {
                 morgan(line);
                 quoted_status(line);
                 server(line);
+                load_balancer(line);
             }
         }
     }
