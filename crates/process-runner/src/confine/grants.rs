@@ -76,8 +76,16 @@ pub struct Confinement {
     network: bool,
     temp: Option<PathBuf>,
     best_effort: bool,
+    #[cfg_attr(feature = "serde", serde(default))]
     level: ConfinementLevel,
+    #[cfg_attr(feature = "serde", serde(default))]
     permissions: Vec<SystemCallPermission>,
+    /// Links on the way to granted paths, with their targets. Where only what is granted is mounted, they are made anew.
+    #[cfg_attr(feature = "serde", serde(default))]
+    links: Vec<(PathBuf, PathBuf)>,
+    /// True if programs get a `/tmp` of their own where they can.
+    #[cfg_attr(feature = "serde", serde(default))]
+    private_temp: bool,
 }
 
 /// A path and the access to it.
@@ -136,6 +144,7 @@ impl Confinement {
     /// caller's to grant by [`read`](Self::read) and [`write`](Self::write): this crate reads no environment.
     pub fn project<P: Into<PathBuf>>(roots: impl IntoIterator<Item = P>, temp: impl Into<PathBuf>) -> Self {
         let mut confinement = Self::new().network(true).temp(temp);
+        confinement.private_temp = true;
         // Each path costs about 3 µs at every start, so those that do not exist are left out now.
         for (paths, write) in [(&SYSTEM_PATHS[..], false), (&DEVICE_PATHS[..], true)] {
             for path in paths.iter().map(Path::new).filter(|path| path.exists()) {
@@ -287,6 +296,16 @@ impl Confinement {
         &self.permissions
     }
 
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only namespaces need it"))]
+    pub(crate) fn links(&self) -> &[(PathBuf, PathBuf)] {
+        &self.links
+    }
+
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only namespaces have it"))]
+    pub(crate) fn has_private_temp(&self) -> bool {
+        self.private_temp
+    }
+
     pub(crate) fn is_best_effort(&self) -> bool {
         self.best_effort
     }
@@ -300,6 +319,11 @@ impl Confinement {
     }
 
     fn grant(&mut self, path: &Path, write: bool, root: bool) {
+        for link in links_on_the_way(path) {
+            if !self.links.contains(&link) {
+                self.links.push(link);
+            }
+        }
         self.push(AccessGrant { path: without_links(path), write, root });
     }
 
@@ -328,6 +352,35 @@ fn without_links(path: &Path) -> PathBuf {
     }
 }
 
+/// The most links that the kernel follows in one path (path_resolution(7)).
+const MAX_LINKS: usize = 40;
+
+/// Returns the links that are followed on the way to `path`, and their targets.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "reads only the links on the way to a path that the caller granted"
+)]
+fn links_on_the_way(path: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let mut links = Vec::new();
+    let mut rest = path.to_owned();
+    'again: while links.len() < MAX_LINKS {
+        let mut walked = PathBuf::new();
+        let mut components = rest.components();
+        while let Some(component) = components.next() {
+            walked.push(component);
+            let Ok(target) = std::fs::read_link(&walked) else { continue };
+            let remaining = components.as_path().to_owned();
+            // The folder of the link has no links itself: it was walked before, or this is the second turn.
+            let folder = walked.parent().map(without_links).unwrap_or_default();
+            links.push((walked.clone(), target.clone()));
+            rest = folder.join(target).join(remaining);
+            continue 'again;
+        }
+        break;
+    }
+    links
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -340,6 +393,21 @@ mod tests {
     fn a_path_within_another_is_kept_only_if_it_grants_more() {
         let confinement = Confinement::new().read("/a").read("/a/b").write("/a/c").read("/a/c/d").read("/ab");
         assert_eq!(paths(&confinement), ["/a", "/a/c", "/ab"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "makes what is looked at")]
+    fn links_are_kept_with_what_they_lead_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(path.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", path.join("first")).unwrap();
+        std::os::unix::fs::symlink(path.join("first"), path.join("second")).unwrap();
+        let confinement = Confinement::new().write(path.join("second/new"));
+        assert_eq!(paths(&confinement), [path.join("real/new").to_str().unwrap()]);
+        let links = [(path.join("second"), path.join("first")), (path.join("first"), "real".into())];
+        assert_eq!(confinement.links(), links);
     }
 
     #[test]
