@@ -86,6 +86,9 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let audit = audit::open(&settings)?;
     let confine = confinement::confine(&settings, &workspace, &loaded.policy, &caller, &facts)?;
     let confinement = confine.to_string();
+    if let Some(audit) = &audit {
+        audit.set_confinement(confine.achieved_level());
+    }
     deferred.set(confine);
     let checked = (Arc::clone(&workspace), effects.clone());
     let mut host = host(&settings, loaded.policy).roots(workspace.roots());

@@ -77,7 +77,12 @@ impl Git {
     }
 
     async fn execute(&self, invocation: GitInvocation<'_>) -> Result<Output, Error> {
-        let command = self.commands.confine(invocation.into_command()?);
+        let reaches_ssh_agent = invocation.reaches_ssh_agent();
+        let command = invocation.into_command()?;
+        let command = match reaches_ssh_agent {
+            true => self.commands.confine_with_ssh_agent(command),
+            false => self.commands.confine(command),
+        };
         let output = self.commands.runner.run(command).await.map_err(CommandError::from)?;
         match &output.termination {
             Termination::TimedOut { after, .. } => Err(Error::TimedOut(*after)),

@@ -133,7 +133,7 @@ struct Layers<'a> {
 
 impl Layers<'_> {
     fn has_namespaces(&self) -> bool {
-        self.has(ConfinementLevel::Namespaces, Protection::Mounts)
+        self.has(ConfinementLevel::Namespaces, Protection::Mounts) && !self.confinement.must_outlive()
     }
 
     fn has(&self, level: ConfinementLevel, protection: Protection) -> bool {
