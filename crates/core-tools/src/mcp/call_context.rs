@@ -10,7 +10,7 @@ use super::progress::ProgressReporter;
 use super::tool_caller::ToolCaller;
 use super::tool_directory::ToolDirectory;
 use crate::workspace::{AccessLimit, Workspace};
-use role_policy::{CallScope, Caller, Policy, RoleLimits};
+use role_policy::{CallScope, Caller, Policy, RoleLimits, SystemCallGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +31,8 @@ pub struct CallContext {
     pub role_limit: Option<Duration>,
     /// The paths that the policy lets this call reach. Everything, outside a host.
     pub scope: CallScope,
+    /// The system calls that the programs of this call may make beside the usual ones. None outside a host.
+    pub system_calls: Vec<SystemCallGroup>,
     /// The caller's own limits, on top of those of its role. None by default.
     pub limits: RoleLimits,
     /// A permit that the transport has acquired for this call from [`Host::call_permits`](super::Host::call_permits).
@@ -69,6 +71,7 @@ impl CallContext {
             max_timeout: HostLimits::default().max_timeout,
             role_limit: None,
             scope: CallScope::default(),
+            system_calls: Vec::new(),
             limits: RoleLimits::default(),
             call_permit: None,
             call_admission: None,

@@ -218,6 +218,9 @@ pub enum ConfinementProblem {
     /// The program or its interpreter is not granted.
     #[error("the program, or its interpreter, lies outside what it may read")]
     ProgramOutside,
+    /// The folder to run in is not granted, and neither is anything in it.
+    #[error("the folder lies outside what it may reach")]
+    FolderOutside,
     /// The system call that confines failed; the error's source has the reason.
     #[error("the system refused")]
     SystemRefused,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use process_runner::ConfinementLevel;
+
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
@@ -78,6 +80,8 @@ pub struct PolicyTable {
     pub audit_when_full: Setting<AuditWhenFull>,
     /// The confinement of programs. `auto` by default.
     pub confinement: Setting<ConfinementMode>,
+    /// The layers of the confinement. `namespaces` by default.
+    pub confinement_level: Setting<ConfinementLevel>,
     /// True if confined programs may use TCP. True by default.
     pub network: Setting<bool>,
 }
@@ -221,6 +225,7 @@ impl Default for Config {
                 audit: default(None),
                 audit_when_full: default(AuditWhenFull::Count),
                 confinement: default(ConfinementMode::Auto),
+                confinement_level: default(ConfinementLevel::Namespaces),
                 network: default(true),
             },
             limits: LimitsTable {
