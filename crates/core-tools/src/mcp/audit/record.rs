@@ -1,5 +1,6 @@
 //! The record of one call.
 
+use approvals::ApprovalAnswer;
 use role_policy::Caller;
 use serde::Serialize;
 use std::fmt;
@@ -77,6 +78,8 @@ pub struct CallRecord<'a> {
     pub bytes_in: usize,
     /// Bytes of its answer.
     pub bytes_out: usize,
+    /// The answer of the person who was asked, if one was.
+    pub approval: Option<&'a ApprovalAnswer>,
 }
 
 impl<'a> CallRecord<'a> {
@@ -93,6 +96,7 @@ impl<'a> CallRecord<'a> {
             arguments,
             bytes_in: 0,
             bytes_out: 0,
+            approval: None,
         }
     }
 
@@ -115,6 +119,13 @@ impl<'a> CallRecord<'a> {
     pub const fn arguments(mut self, arguments: &'a str, bytes: usize) -> Self {
         self.arguments = arguments;
         self.bytes_in = bytes;
+        self
+    }
+
+    /// Sets the answer of the person who was asked.
+    #[must_use]
+    pub const fn approval(mut self, approval: Option<&'a ApprovalAnswer>) -> Self {
+        self.approval = approval;
         self
     }
 
