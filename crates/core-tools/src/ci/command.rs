@@ -131,6 +131,11 @@ impl Commands {
         &self.workspace
     }
 
+    /// Returns the part of the server's environment that commands get.
+    pub(crate) fn environment_policy(&self) -> &EnvironmentPolicy {
+        &self.environment
+    }
+
     /// Describes in one line how commands are confined; see [`ConfinementPolicy`].
     pub fn confinement_summary(&self) -> String {
         self.confinement.to_string()
