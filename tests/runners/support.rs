@@ -102,7 +102,8 @@ impl SampleProject {
                 let mocha = root.join(".runners/managers/node_modules/mocha3");
                 mocha.exists() && {
                     std::fs::create_dir_all(self.path().join("node_modules/.bin")).unwrap();
-                    link(mocha.clone(), "node_modules/mocha") && link(mocha.join("bin/mocha"), "node_modules/.bin/mocha")
+                    link(mocha.clone(), "node_modules/mocha")
+                        && link(mocha.join("bin/mocha"), "node_modules/.bin/mocha")
                 }
             }
             "django" | "pytest-xdist" | "pytest-rerunfailures" | "pytest-subtests" => {
@@ -116,8 +117,7 @@ impl SampleProject {
                     "pytest-subtests" => "pytest_subtests",
                     _ => "xdist, pytest_rerunfailures",
                 };
-                has(modules)
-                    && link(root.join(".venv"), ".venv")
+                has(modules) && link(root.join(".venv"), ".venv")
             }
             program => runs(program),
         };

@@ -213,7 +213,10 @@ impl LineParser for TapParser {
         if status == TestStatus::Passed {
             for subtest in &failed_subtests {
                 let error = Some("it failed, and the test around it is `ok`".to_owned());
-                results.add_test(TestCase { error, ..TestCase::new(format!("{name} > {subtest}"), TestStatus::Failed) });
+                results.add_test(TestCase {
+                    error,
+                    ..TestCase::new(format!("{name} > {subtest}"), TestStatus::Failed)
+                });
             }
         }
         let mut test = TestCase { duration_ms: time, ..TestCase::new(name, status) };

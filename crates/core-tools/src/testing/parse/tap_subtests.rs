@@ -48,7 +48,8 @@ impl TapSubtests {
         let TapTestPointDescription { name, excuse } = TapTestPointDescription::parse(description);
         let name = split_time(&name).map_or(name.as_str(), |(name, _)| name).to_owned();
         // Those that are indented further are its own subtests.
-        let own = self.failed.iter().rposition(|subtest| subtest.indent <= indent).map_or(0, |index| index + 1);
+        let own =
+            self.failed.iter().rposition(|subtest| subtest.indent <= indent).map_or(0, |index| index + 1);
         if excuse.is_some() {
             self.failed.truncate(own);
             return;

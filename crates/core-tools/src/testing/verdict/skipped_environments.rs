@@ -38,9 +38,7 @@ mod tests {
         let nox =
             "nox > * tests-3.11: success\nnox > * tests-2.7: skipped (Python interpreter 2.7 not found)\n";
         assert!(
-            skipped_environments(nox)
-                .unwrap()
-                .ends_with("run: tests-2.7 (Python interpreter 2.7 not found)")
+            skipped_environments(nox).unwrap().ends_with("run: tests-2.7 (Python interpreter 2.7 not found)")
         );
         assert_eq!(skipped_environments("  a: SKIP (1)\n  ok\n"), None, "no summary of tox");
     }
