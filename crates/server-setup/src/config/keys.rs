@@ -32,7 +32,7 @@ pub struct SettingEntry {
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 72] = [
+pub(super) const KEYS: [&str; 74] = [
     "roots",
     "toolsets",
     "results",
@@ -57,6 +57,8 @@ pub(super) const KEYS: [&str; 72] = [
     "policy.audit_when_full",
     "policy.confinement",
     "policy.network",
+    "policy.approvers",
+    "policy.approval_timeout_ms",
     "http.listen",
     "http.behind_proxy",
     "http.hosts",
@@ -237,6 +239,10 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
         "policy.audit_when_full" => visitor.visit(&mut config.policy.audit_when_full, any()),
         "policy.confinement" => visitor.visit(&mut config.policy.confinement, any()),
         "policy.network" => visitor.visit(&mut config.policy.network, any()),
+        "policy.approvers" => visitor.visit(&mut config.policy.approvers, any()),
+        "policy.approval_timeout_ms" => {
+            visitor.visit(&mut config.policy.approval_timeout_ms, within(1..=MAX_TIME, " of milliseconds"))
+        }
         "http.listen" => visitor.visit(&mut http.listen, any()),
         "http.behind_proxy" => visitor.visit(&mut http.behind_proxy, any()),
         "http.hosts" => visitor.visit(&mut http.hosts, any()),

@@ -25,6 +25,8 @@
 //! audit_when_full = "count"      # or "refuse": no call runs that cannot be recorded
 //! confinement = "auto"           # or "on", "off": whether programs reach only what their caller may
 //! network = true                 # whether confined programs may use TCP
+//! approvers = "auto"             # or "client", "operator": who approves calls that a role asks about
+//! approval_timeout_ms = 300000   # the time that such a call waits; no answer is no
 //!
 //! [context]
 //! catalogue = "context.toml"     # roles and layout of compile_context, beneath a root; the built-in ones by default
@@ -112,4 +114,6 @@ pub use tables::{
     CommandsTable, Config, ContextTable, DatabasesTable, InspectTable, LimitsTable, LogsTable, PolicyTable,
     RedactionTable, SessionsTable, TracesTable,
 };
-pub use value::{AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets};
+pub use value::{
+    Approvers, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets,
+};

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
-    AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets, split_named,
+    Approvers, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets,
+    split_named,
 };
 
 /// The configuration of a server. The documentation of the [module](super) explains each key.
@@ -80,6 +81,11 @@ pub struct PolicyTable {
     pub confinement: Setting<ConfinementMode>,
     /// True if confined programs may use TCP. True by default.
     pub network: Setting<bool>,
+    /// The persons who may approve a call that the policy asks about. `auto` by default: the client's user, else the
+    /// operator.
+    pub approvers: Setting<Approvers>,
+    /// The time that a call waits for an approval: 1 to 86,400,000; 300,000 by default.
+    pub approval_timeout_ms: Setting<u64>,
 }
 
 /// `[context]`
@@ -222,6 +228,8 @@ impl Default for Config {
                 audit_when_full: default(AuditWhenFull::Count),
                 confinement: default(ConfinementMode::Auto),
                 network: default(true),
+                approvers: default(Approvers::Auto),
+                approval_timeout_ms: default(300_000),
             },
             limits: LimitsTable {
                 call_timeout_ms: default(120_000),
