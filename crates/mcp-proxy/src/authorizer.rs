@@ -124,6 +124,10 @@ impl Authorizer {
 
     /// Returns true if the caller may use what the server offers in `area`.
     pub(super) fn grants(&self, area: ProtocolArea) -> bool {
+        if ProtocolArea::OF_CLIENT.contains(&area) {
+            // The filter hides what the server offers, and this is what the client does.
+            return self.policy.get().grants_area(&self.caller, area.name());
+        }
         self.grants_name(area.name())
     }
 
@@ -179,6 +183,11 @@ impl Authorizer {
         match policy.authorize(&self.caller, &facts, call, &*self.effects) {
             Ok(authorized) => Ok(AuthorizedCall { authorized }),
             Err(Refusal::Arguments { rule, reason }) => Err(CallRefusal::Arguments { rule, reason }),
+            // Nobody can be asked, and no answer is no.
+            Err(Refusal::Approval(request)) => Err(CallRefusal::Arguments {
+                rule: Arc::clone(request.rule()),
+                reason: format!("{request}; nobody can be asked here"),
+            }),
             // A refusal that this crate does not know yet tells the client least when the tool does not exist for it.
             Err(refusal) => Err(CallRefusal::Hidden(Arc::clone(refusal.rule()))),
         }
@@ -248,12 +257,15 @@ mod tests {
             let instructions = authorizer.grants_instructions().then_some("mcp/instructions");
             areas.chain(instructions).collect::<Vec<_>>()
         };
-        const ALL: [&str; 6] = [
+        const ALL: [&str; 9] = [
             "mcp/prompts",
             "mcp/resources",
             "mcp/completions",
             "mcp/tasks",
             "mcp/skills",
+            "mcp/sampling",
+            "mcp/elicitation",
+            "mcp/roots",
             "mcp/instructions",
         ];
         let rule = "[[roles.r.require]]\nid = \"R\"\ntools = [\"a\"]\narguments = { x = { max = 1 } }";

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use process_runner::ConfinementLevel;
 use toml::de::DeValue;
 
 /// A named choice of tools.
@@ -42,9 +43,11 @@ pub enum ResultFormat {
 /// The part of the server's own environment that a command gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnvironmentMode {
-    /// All of it.
+    /// All of it where the one caller may do everything; else what [`Minimal`](Self::Minimal) gives.
+    Auto,
+    /// All of it, for every caller.
     Inherit,
-    /// The variables that programs need to run at all: `PATH`, `HOME`, `LANG` and their like.
+    /// The variables that programs and toolchains need to work, and those that `commands.variables` names.
     Minimal,
 }
 
@@ -62,10 +65,21 @@ pub enum AuditWhenFull {
 pub enum ConfinementMode {
     /// Where the system has the means, for every role that does not see every tool.
     Auto,
-    /// For every role; without the means no program runs.
-    On,
+    /// For every role; below the configured level no program runs.
+    Required,
     /// For none.
     Off,
+}
+
+/// The persons who may approve a call that the policy asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approvers {
+    /// The client's user, by elicitation. If the client has none, the operator.
+    Auto,
+    /// The client's user alone.
+    Client,
+    /// The operator alone, on the page or in a terminal.
+    Operator,
 }
 
 /// A type of value that a key takes.
@@ -258,7 +272,8 @@ impl KeywordValue for ResultFormat {
 }
 
 impl KeywordValue for EnvironmentMode {
-    const ALL: &'static [(&'static str, Self)] = &[("inherit", Self::Inherit), ("minimal", Self::Minimal)];
+    const ALL: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("inherit", Self::Inherit), ("minimal", Self::Minimal)];
 }
 
 impl KeywordValue for AuditWhenFull {
@@ -267,7 +282,21 @@ impl KeywordValue for AuditWhenFull {
 
 impl KeywordValue for ConfinementMode {
     const ALL: &'static [(&'static str, Self)] =
-        &[("auto", Self::Auto), ("on", Self::On), ("off", Self::Off)];
+        &[("auto", Self::Auto), ("required", Self::Required), ("off", Self::Off), ("on", Self::Required)];
+}
+
+impl KeywordValue for ConfinementLevel {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("filesystem", Self::Filesystem),
+        ("system_calls", Self::SystemCalls),
+        ("namespaces", Self::Namespaces),
+        ("strict", Self::Strict),
+    ];
+}
+
+impl KeywordValue for Approvers {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("client", Self::Client), ("operator", Self::Operator)];
 }
 
 impl<T: KeywordValue> SettingValue for T {
