@@ -3,10 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use process_runner::ConfinementLevel;
+
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
-    AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets, split_named,
+    Approvers, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets,
+    split_named,
 };
 
 /// The configuration of a server. The documentation of the [module](super) explains each key.
@@ -78,8 +81,15 @@ pub struct PolicyTable {
     pub audit_when_full: Setting<AuditWhenFull>,
     /// The confinement of programs. `auto` by default.
     pub confinement: Setting<ConfinementMode>,
+    /// The layers of the confinement. `namespaces` by default.
+    pub confinement_level: Setting<ConfinementLevel>,
     /// True if confined programs may use TCP. True by default.
     pub network: Setting<bool>,
+    /// The persons who may approve a call that the policy asks about. `auto` by default: the client's user, else the
+    /// operator.
+    pub approvers: Setting<Approvers>,
+    /// The time that a call waits for an approval: 1 to 86,400,000; 300,000 by default.
+    pub approval_timeout_ms: Setting<u64>,
 }
 
 /// `[context]`
@@ -221,7 +231,10 @@ impl Default for Config {
                 audit: default(None),
                 audit_when_full: default(AuditWhenFull::Count),
                 confinement: default(ConfinementMode::Auto),
+                confinement_level: default(ConfinementLevel::Namespaces),
                 network: default(true),
+                approvers: default(Approvers::Auto),
+                approval_timeout_ms: default(300_000),
             },
             limits: LimitsTable {
                 call_timeout_ms: default(120_000),
