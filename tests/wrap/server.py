@@ -98,6 +98,9 @@ def call(id, params):
         raw(out + (b"\n" if isinstance(out, bytes) else "\n"))
         if arguments.get("then", True):
             result(id, text("and then the answer"))
+    elif name == "ask" and arguments.get("in_result"):
+        asked = {"one": {"method": arguments["method"], "params": {"from": "server"}}}
+        result(id, {"resultType": "input_required", "inputRequests": asked})
     elif name == "ask":
         asking["of-the-server"] = id
         send({"id": "of-the-server", "method": arguments["method"], "params": {"from": "server"}})

@@ -24,10 +24,13 @@ pub(crate) async fn readyz(State(app): State<App>) -> Response {
 
 /// Answers with the metrics.
 pub(crate) async fn metrics(State(app): State<App>) -> Response {
+    let approvals = &app.workspaces.full_host().approvals().queue;
     let snapshot = MetricsSnapshot {
         sessions: app.sessions.count(),
         queued: app.admission.queued(),
         audit_rows: app.audit_store.as_ref().map(AuditStore::counts),
+        approvals_waiting: approvals.pending_count(),
+        approvals: approvals.answered_counts(),
         children: app.workspaces.runner.running(),
         draining: app.shutting_down.is_cancelled(),
     };

@@ -1,14 +1,16 @@
 //! The context of a call, which a tool gets beside its input.
 
 use super::answer::ToolError;
+use super::approval::ClientApprover;
 use super::effects::CallScopeLimit;
 use super::found_tools::FoundTools;
 use super::limits::HostLimits;
 use super::observer::CallObserver;
-use super::permits::{CallAdmission, CallPermit, ProcessPermits};
+use super::permits::{CallAdmission, CallPermit, PermitRelease, ProcessPermits};
 use super::progress::ProgressReporter;
 use super::tool_caller::ToolCaller;
 use super::tool_directory::ToolDirectory;
+use crate::redact::Redactor;
 use crate::workspace::{AccessLimit, Workspace};
 use role_policy::{CallScope, Caller, Policy, RoleLimits, SystemCallGroup};
 use std::sync::Arc;
@@ -41,6 +43,9 @@ pub struct CallContext {
     /// Admits the calls that the tool makes in the name of its caller, by the rules of the transport. Without it the host
     /// alone bounds them.
     pub call_admission: Option<CallAdmission>,
+    /// Gives back what the transport holds for the call, while it waits for a person. It is admitted again afterwards, by
+    /// [`call_admission`](Self::call_admission).
+    pub permit_release: Option<PermitRelease>,
     /// Permits for programs that outlive the call; without them the tool's own number bounds them.
     pub process_permits: Option<ProcessPermits>,
     /// Notified of the end of the call.
@@ -53,12 +58,16 @@ pub struct CallContext {
     /// The principal whose background programs and sessions the call is about; the caller's own by default. The code
     /// that sets it checks first that the caller may act for that principal.
     pub owner: Option<String>,
+    /// Masks what the caller sees. None outside a host.
+    pub(super) redactor: Option<Redactor>,
     /// The tools that the caller may call, for a tool that searches among them. None for others.
     pub(super) directory: Option<ToolDirectory>,
     /// Makes calls in the name of the caller, for a tool that calls others. None for others.
     pub(super) tool_caller: Option<ToolCaller>,
     /// The tools that the client has found beyond its list.
     pub(super) found: FoundTools,
+    /// Asks the client's user. None if the client shows no questions.
+    pub(super) client_approver: Option<ClientApprover>,
 }
 
 impl CallContext {
@@ -75,14 +84,17 @@ impl CallContext {
             limits: RoleLimits::default(),
             call_permit: None,
             call_admission: None,
+            permit_release: None,
             process_permits: None,
             observer: None,
             unrestricted: false,
             policy: None,
             owner: None,
+            redactor: None,
             directory: None,
             tool_caller: None,
             found: FoundTools::default(),
+            client_approver: None,
         }
     }
 

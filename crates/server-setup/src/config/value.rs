@@ -71,6 +71,17 @@ pub enum ConfinementMode {
     Off,
 }
 
+/// The persons who may approve a call that the policy asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approvers {
+    /// The client's user, by elicitation. If the client has none, the operator.
+    Auto,
+    /// The client's user alone.
+    Client,
+    /// The operator alone, on the page or in a terminal.
+    Operator,
+}
+
 /// A type of value that a key takes.
 pub(super) trait SettingValue: Sized {
     /// Returns a description of the values, to follow "must be".
@@ -283,6 +294,11 @@ impl KeywordValue for ConfinementLevel {
     ];
 }
 
+impl KeywordValue for Approvers {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("client", Self::Client), ("operator", Self::Operator)];
+}
+
 impl<T: KeywordValue> SettingValue for T {
     fn expected() -> String {
         let words: Vec<String> = T::ALL.iter().map(|(word, _)| format!("\"{word}\"")).collect();
@@ -374,7 +390,8 @@ mod tests {
     fn a_text_in_toml_reads_back_whatever_it_has() {
         let every: String = (0..0x300).filter_map(char::from_u32).chain(['\u{feff}', '\u{1f58a}']).collect();
         for text in ["", "a \"b\" \\c\\", "\0\u{1}\u{7f}\u{85}\u{301}", every.as_str()] {
-            let document = format!("key = {}\nkeys = {}\n", text.to_owned().to_toml(), vec![text.to_owned()].to_toml());
+            let document =
+                format!("key = {}\nkeys = {}\n", text.to_owned().to_toml(), vec![text.to_owned()].to_toml());
             let read: toml::Table = document.parse().unwrap();
             assert_eq!(read["key"].as_str(), Some(text), "{document}");
             assert_eq!(read["keys"][0].as_str(), Some(text), "{document}");

@@ -2,6 +2,7 @@
 
 use super::record::{CallDecision, CallRecord, Outcome};
 use crate::time::rfc3339;
+use approvals::{ApprovalAnswer, ApprovalVerdict};
 use role_policy::Caller;
 use serde::Serialize;
 use std::time::SystemTime;
@@ -23,6 +24,9 @@ pub(super) struct AuditLine<'a> {
     rule: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Outcome>,
+    /// The answer of the person who was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<AuditApproval<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_us: Option<u64>,
     arguments: &'a str,
@@ -35,6 +39,26 @@ pub(super) struct AuditLine<'a> {
     /// The lines before this one that could not be written.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) lost_before: u64,
+}
+
+/// Who answered, and when.
+#[derive(Serialize)]
+struct AuditApproval<'a> {
+    answer: &'static str,
+    by: &'a str,
+    at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+}
+
+impl<'a> AuditApproval<'a> {
+    fn of(answer: &'a ApprovalAnswer) -> Self {
+        let reason = match &answer.verdict {
+            ApprovalVerdict::Deny(reason) => reason.as_deref(),
+            _ => None,
+        };
+        Self { answer: answer.verdict.as_str(), by: &answer.approver, at: rfc3339(answer.at), reason }
+    }
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -65,6 +89,7 @@ impl<'a> AuditLine<'a> {
             decision: None,
             rule: "",
             outcome: None,
+            approval: None,
             duration_us: None,
             arguments,
             bytes_in,
@@ -81,6 +106,7 @@ impl<'a> AuditLine<'a> {
             decision: Some(record.decision),
             rule: record.rule,
             outcome: Some(record.outcome),
+            approval: record.approval.map(AuditApproval::of),
             duration_us: Some(u64::try_from(record.duration.as_micros()).unwrap_or(u64::MAX)),
             bytes_out: Some(record.bytes_out),
             confinement: confinement.filter(|_| record.runs_programs && record.outcome != Outcome::NotRun),

@@ -5,6 +5,7 @@ use super::tools::RegisteredTool;
 use crate::mcp::audit::{ArgumentSummary, CallDecision, CallRecord, Outcome};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::observer::CallObserver;
+use approvals::ApprovalAnswer;
 use role_policy::{Caller, Effect};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -28,6 +29,15 @@ impl CallStarted {
 pub(super) struct CallVerdict {
     pub(super) decision: CallDecision,
     pub(super) rule: Arc<str>,
+    /// The answer of the person who was asked.
+    pub(super) approval: Option<ApprovalAnswer>,
+}
+
+impl CallVerdict {
+    /// A verdict without a person.
+    pub(super) fn new(decision: CallDecision, rule: Arc<str>) -> Self {
+        Self { decision, rule, approval: None }
+    }
 }
 
 /// A call on its way to its record. Dropped before its end, as when its client or the server goes away, it is recorded
@@ -127,7 +137,8 @@ impl Host {
             .duration(started.at.elapsed())
             .arguments(&arguments.text, arguments.bytes)
             .bytes_out(bytes_out)
-            .runs_programs(runs_programs);
+            .runs_programs(runs_programs)
+            .approval(verdict.approval.as_ref());
         if let Some(audit) = audit {
             audit.end(&record);
         }
