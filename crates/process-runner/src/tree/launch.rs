@@ -270,6 +270,31 @@ pub(crate) fn launch(
     Ok(StartedLeader { at, leader: Arc::new(ProcessLeader::new(pid, run, command.marker)) })
 }
 
+/// Starts a command in the foreground: beside this process, with its streams. `mask` are the signals to block in it.
+#[cfg(target_os = "linux")]
+pub(super) fn launch_in_foreground(
+    command: &Command,
+    inherited: &InheritedEnv,
+    run: RunId,
+    mask: &sys::SignalMask,
+) -> Result<Arc<ProcessLeader>, SpawnError> {
+    let prepared = PreparedCommand::new(command, inherited, command.marker.then(|| run.marker()))?;
+    let request = sys::ForegroundRequest {
+        program: &prepared.program,
+        arguments: &prepared.arguments,
+        environment: &prepared.environment,
+        directory: &prepared.folder,
+        mask,
+    };
+    let started = confined(command.confinement.as_ref(), || sys::spawn_in_foreground(&request));
+    let pid = started.map_err(|failure| match failure {
+        StartFailure::Confinement(error) => confinement_error(command, error),
+        StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
+    })?;
+    let pid = Pid::from_raw(pid).ok_or_else(|| command.error(SpawnErrorKind::Other, None))?;
+    Ok(Arc::new(ProcessLeader::new(pid, run, command.marker)))
+}
+
 /// Begins to watch what was started.
 ///
 /// # Errors
