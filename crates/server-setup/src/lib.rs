@@ -22,6 +22,8 @@ pub mod instructions;
 pub mod log;
 pub mod manual;
 mod narrowing;
+#[cfg(feature = "hooks")]
+pub mod native_tools;
 #[cfg(unix)]
 pub mod open_file_limit;
 pub mod policy;

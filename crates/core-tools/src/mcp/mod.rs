@@ -85,7 +85,7 @@ pub mod testing;
 
 pub use answer::{Answer, AnswerMedia, ToolError};
 pub use arguments::InvalidArguments;
-pub use audit::{Audit, AuditFailureMode, CallDecision, CallRecord, Outcome};
+pub use audit::{Audit, AuditFailureMode, CallDecision, CallRecord, Outcome, summarize_arguments};
 pub use call_context::CallContext;
 pub use connection::{Connection, RequestContext};
 pub use effects::WorkspaceEffects;
