@@ -8,6 +8,7 @@ use clap::Args;
 use process_runner::guardian::GuardianProgram;
 use process_runner::{Command, ExitStatus, ForegroundEnd, ForegroundRun};
 use server_setup::native_tools::NativeToolHost;
+use server_setup::settings_snapshot::SettingsSnapshot;
 use server_setup::{Program, read_settings};
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -111,8 +112,17 @@ pub(crate) fn exec(program: Program, options: &GlobalOptions, arguments: &ExecAr
     if let Some(pid) = arguments.ends_with {
         run = run.ends_with(pid);
     }
+    // A role that may do everything may change settings too.
+    let snapshot = (!host.is_unrestricted()).then(|| SettingsSnapshot::take(&host.settings().roots));
     let began = Instant::now();
     let end = run.run().map_err(|error| Error::Argument(server_setup::error_chain::chain(&error)))?;
+    for (path, failure) in snapshot.iter().flat_map(SettingsSnapshot::restore) {
+        let undone = match failure {
+            None => "it is as it was before".to_owned(),
+            Some(error) => format!("it could not be put back: {}", server_setup::error_chain::chain(&error)),
+        };
+        print_error(&format!("{}: the command changed {path}, which decides what this agent may do; {undone}", name()));
+    }
     let succeeded = matches!(end, ForegroundEnd::Ended { status: ExitStatus::Exited { code: 0 }, .. });
     host.ended(&decision, &words, succeeded, began.elapsed());
     drop(_held);

@@ -35,6 +35,8 @@ pub mod resources;
 mod session_identity;
 pub mod sessions;
 pub mod settings;
+#[cfg(feature = "hooks")]
+pub mod settings_snapshot;
 pub mod setup;
 pub mod toolsets;
 pub mod trusted_text;

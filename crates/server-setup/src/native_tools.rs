@@ -82,6 +82,11 @@ impl NativeToolHost {
         &self.caller
     }
 
+    /// Returns true if the caller may do everything there is.
+    pub fn is_unrestricted(&self) -> bool {
+        self.is_unrestricted
+    }
+
     /// Returns the settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
