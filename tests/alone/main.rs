@@ -35,6 +35,7 @@ libraries! {
     json_rpc,
     redaction,
     trusted_file,
+    approvals,
     workspace,
     process_runner,
     role_policy,

@@ -52,7 +52,10 @@ fn gemini_asks_the_hook_before_its_own_tools() {
         ("own:write_file", json!({"file_path": home.project.path().join("made.txt"), "content": "made"})),
         ("own:run_shell_command", json!({"command": "claude -p other"})),
         ("own:run_shell_command", json!({"command": "echo x > ../outside.txt"})),
-        ("own:write_file", json!({"file_path": home.project.path().join(".gemini/settings.json"), "content": "{}"})),
+        (
+            "own:write_file",
+            json!({"file_path": home.project.path().join(".gemini/settings.json"), "content": "{}"}),
+        ),
         ("own:run_shell_command", json!({"command": "echo before; sleep 600"})),
     ];
     let model = ScriptedModel::asking(&calls);
@@ -77,7 +80,8 @@ fn opencode_asks_the_hook_before_its_own_tools() {
     let model = ScriptedModel::asking(&calls);
     let options = json!({"baseURL": format!("{}/v1", model.url()), "apiKey": "none"});
     let provider = json!({"own": {"npm": "@ai-sdk/anthropic", "options": options, "models": {"m": {}}}});
-    let config = json!({"provider": provider, "model": "own/m", "small_model": "own/m", "permission": "allow"});
+    let config =
+        json!({"provider": provider, "model": "own/m", "small_model": "own/m", "permission": "allow"});
     home.write(".config/opencode/opencode.json", &config.to_string());
     let command = home.command("opencode", &["run", "work"]);
     check(&home, &converse(command, &model, &calls));

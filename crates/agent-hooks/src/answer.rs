@@ -25,11 +25,17 @@ impl HookAnswer {
     ) -> Self {
         let output = match decision.verdict {
             HookVerdict::Deny => denial(client, &decision.reason),
-            HookVerdict::Ask if client.can_ask() => json!({"hookSpecificOutput": {
-                "hookEventName": "PreToolUse",
-                "permissionDecision": "ask",
-                "permissionDecisionReason": decision.reason,
-            }}),
+            HookVerdict::Ask if client.can_ask() => {
+                let mut output = Map::from_iter([
+                    ("hookEventName".to_owned(), json!("PreToolUse")),
+                    ("permissionDecision".to_owned(), json!("ask")),
+                    ("permissionDecisionReason".to_owned(), json!(decision.reason)),
+                ]);
+                if let Some(input) = input {
+                    output.insert("updatedInput".to_owned(), Value::Object(input));
+                }
+                json!({"hookSpecificOutput": output})
+            }
             // No answer is no: this client has nobody asked.
             HookVerdict::Ask => denial(
                 client,

@@ -7,6 +7,7 @@ use role_policy::{
     Access, Call, Caller, EffectResolver, PatchedPath, Policy, Refusal, ResolveError, ToolFacts,
 };
 use serde_json::{Map, Value, json};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use workspace::Workspace;
 
@@ -80,17 +81,60 @@ impl std::fmt::Debug for HookJudge<'_> {
 impl HookJudge<'_> {
     /// Decides about the tool that `event` asks for.
     pub fn judge(&self, event: &HookEvent) -> HookDecision {
-        match self.judge_use(event, &ToolUse::of(event)) {
-            Ok(decision) => decision,
+        let judgement = Judgement { judge: self, asks: RefCell::default() };
+        let judged = judgement.judge_use(event, &ToolUse::of(event));
+        let mut decision = judgement.decision(judged);
+        if decision.verdict == HookVerdict::Deny {
+            let role = self.caller.role();
+            decision.reason =
+                format!("refused by the CoreTools policy for the role {role}: {}", decision.reason);
+        }
+        decision
+    }
+
+    /// Decides about a command in words, which runs in `folder`.
+    pub fn judge_command(&self, words: &[String], folder: &Path) -> HookDecision {
+        let read = crate::shell::read_words(words, self.surroundings);
+        let judgement = Judgement { judge: self, asks: RefCell::default() };
+        let judged = judgement.line(read, folder, "run_command");
+        judgement.decision(judged)
+    }
+}
+
+/// One decision on its way: the judge, and what a person must agree to.
+pub(crate) struct Judgement<'a> {
+    judge: &'a HookJudge<'a>,
+    /// The calls that need a person's approval, each with its reason. The rest of the use is judged all the same.
+    asks: RefCell<Vec<(String, String)>>,
+}
+
+impl<'a> std::ops::Deref for Judgement<'a> {
+    type Target = HookJudge<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        self.judge
+    }
+}
+
+impl Judgement<'_> {
+    /// Returns the decision, which is to ask if anything in an allowed use needs an approval.
+    fn decision(&self, judged: Result<HookDecision, Denial>) -> HookDecision {
+        match judged {
+            Ok(mut decision) => {
+                let asks = self.asks.borrow();
+                if let Some((rule, _)) = asks.first() {
+                    decision.verdict = HookVerdict::Ask;
+                    rule.clone_into(&mut decision.rule);
+                    decision.reason =
+                        asks.iter().map(|(_, reason)| reason.as_str()).collect::<Vec<_>>().join("; ");
+                }
+                decision
+            }
             Err(denial) => HookDecision {
                 verdict: HookVerdict::Deny,
                 tool: denial.tool,
                 rule: denial.rule,
-                reason: format!(
-                    "refused by the CoreTools policy for the role {}: {}",
-                    self.caller.role(),
-                    denial.reason
-                ),
+                reason: denial.reason,
                 runs_programs: false,
             },
         }
@@ -143,18 +187,6 @@ impl HookJudge<'_> {
         }
     }
 
-    /// Decides about a command in words, which runs in `folder`.
-    pub fn judge_command(&self, words: &[String], folder: &Path) -> HookDecision {
-        let read = crate::shell::read_words(words, self.surroundings);
-        self.line(read, folder, "run_command").unwrap_or_else(|denial| HookDecision {
-            verdict: HookVerdict::Deny,
-            tool: denial.tool,
-            rule: denial.rule,
-            reason: denial.reason,
-            runs_programs: false,
-        })
-    }
-
     /// Returns the facts of one of our tools.
     ///
     /// # Errors
@@ -179,6 +211,11 @@ impl HookJudge<'_> {
         let call = Call::new(facts.name, arguments);
         match self.policy.authorize(self.caller, facts, call, &effects) {
             Ok(call) => Ok(call.decision().rule.to_string()),
+            Err(Refusal::Approval(request)) => {
+                let rule = request.rule().to_string();
+                self.asks.borrow_mut().push((rule.clone(), request.to_string()));
+                Ok(rule)
+            }
             Err(refusal) => {
                 let reason = match &refusal {
                     Refusal::Hidden { .. } => {

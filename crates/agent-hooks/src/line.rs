@@ -1,6 +1,6 @@
 //! Judges a line of a shell: each program, each file that it redirects, each folder that it goes to.
 
-use crate::judge::{Denial, HookDecision, HookJudge, allowed, joined};
+use crate::judge::{Denial, HookDecision, Judgement, allowed, joined};
 use crate::shell::{ShellError, ShellLine, ShellProgram};
 use role_policy::{Access, ToolFacts};
 use serde_json::{Map, Value, json};
@@ -36,7 +36,7 @@ const READERS: [&str; 16] = [
 /// The most folders that a line may begin its relative paths in.
 const MAX_FOLDERS: usize = 16;
 
-impl HookJudge<'_> {
+impl Judgement<'_> {
     /// Judges a line that runs in `folder`, or the reason why it could not be read. `native` is the client's tool.
     pub(crate) fn line(
         &self,

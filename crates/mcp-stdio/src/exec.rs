@@ -51,6 +51,9 @@ pub(crate) struct ExecArguments {
     /// End the command when this process has ended
     #[arg(long, value_name = "PID")]
     ends_with: Option<u32>,
+    /// A person has agreed to this command: run it where the policy asks for that
+    #[arg(long, hide = true)]
+    approved: bool,
     /// Command to run, and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -75,16 +78,27 @@ fn seconds(text: &str) -> Result<Duration, InvalidSeconds> {
 }
 
 /// Runs a command to its end, as the policy allows.
-pub(crate) fn exec(program: Program, options: &GlobalOptions, arguments: &ExecArguments) -> Result<ExitCode, Error> {
+pub(crate) fn exec(
+    program: Program,
+    options: &GlobalOptions,
+    arguments: &ExecArguments,
+) -> Result<ExitCode, Error> {
     let settings = read_settings::read(program, &options.flags(), options.agent_command.clone())?;
     let folder = std::env::current_dir().map_err(Error::system("cannot find the current folder"))?;
     let host = NativeToolHost::new(settings)?;
     let words: Option<Vec<String>> =
         arguments.command.iter().map(|word| word.to_str().map(str::to_owned)).collect();
-    let words = words.ok_or_else(|| Error::Argument("a word of the command is not valid UTF-8".to_owned()))?;
+    let words =
+        words.ok_or_else(|| Error::Argument("a word of the command is not valid UTF-8".to_owned()))?;
     let decision = host.decide_command(&words, &folder);
-    if decision.verdict != HookVerdict::Allow {
-        print_error(&format!("{}: refused for the role {}: {}", name(), host.caller().role(), decision.reason));
+    let is_approved = decision.verdict == HookVerdict::Ask && arguments.approved;
+    if decision.verdict != HookVerdict::Allow && !is_approved {
+        print_error(&format!(
+            "{}: refused for the role {}: {}",
+            name(),
+            host.caller().role(),
+            decision.reason
+        ));
         return Ok(ExitCode::from(REFUSED));
     }
     let (confinement, _held) = host.confinement()?;
@@ -94,9 +108,12 @@ pub(crate) fn exec(program: Program, options: &GlobalOptions, arguments: &ExecAr
     };
     let mut command = Command::new(executable, folder).args(arguments_of_command);
     if let Some(confinement) = confinement {
-        command = command.confined(confinement);
+        // Without namespaces: in another one for processes, job control would see groups that are not there.
+        command = command.confined(confinement.outliving());
     }
-    if std::env::var_os("CORETOOLS_ROLE").is_none() && let Some(role) = host.caller().roles().next() {
+    if std::env::var_os("CORETOOLS_ROLE").is_none()
+        && let Some(role) = host.caller().roles().next()
+    {
         // Another copy of this program below is then in this role at most.
         command = command.env("CORETOOLS_ROLE", role);
     }
@@ -121,7 +138,10 @@ pub(crate) fn exec(program: Program, options: &GlobalOptions, arguments: &ExecAr
             None => "it is as it was before".to_owned(),
             Some(error) => format!("it could not be put back: {}", server_setup::error_chain::chain(&error)),
         };
-        print_error(&format!("{}: the command changed {path}, which decides what this agent may do; {undone}", name()));
+        print_error(&format!(
+            "{}: the command changed {path}, which decides what this agent may do; {undone}",
+            name()
+        ));
     }
     let succeeded = matches!(end, ForegroundEnd::Ended { status: ExitStatus::Exited { code: 0 }, .. });
     host.ended(&decision, &words, succeeded, began.elapsed());
@@ -143,7 +163,11 @@ pub(crate) fn exec(program: Program, options: &GlobalOptions, arguments: &ExecAr
 }
 
 /// Runs a shell, as the policy allows.
-pub(crate) fn shell(program: Program, options: &GlobalOptions, arguments: &ShellArguments) -> Result<ExitCode, Error> {
+pub(crate) fn shell(
+    program: Program,
+    options: &GlobalOptions,
+    arguments: &ShellArguments,
+) -> Result<ExitCode, Error> {
     let mut words = vec![OsString::from("bash")];
     match arguments.arguments.as_slice() {
         // `CLAUDE_CODE_SHELL_PREFIX` without `-c`.
@@ -152,14 +176,27 @@ pub(crate) fn shell(program: Program, options: &GlobalOptions, arguments: &Shell
         }
         arguments => words.extend(arguments.iter().cloned()),
     }
-    exec(program, options, &ExecArguments { timeout: None, idle_timeout: None, ends_with: None, command: words })
+    exec(
+        program,
+        options,
+        &ExecArguments {
+            timeout: None,
+            idle_timeout: None,
+            ends_with: None,
+            approved: false,
+            command: words,
+        },
+    )
 }
 
 /// Returns the arguments of this process. Under a name that ends in `-shell`, they are those of the subcommand.
 pub(crate) fn arguments_by_name(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.collect();
     let is_shell = arguments.first().is_some_and(|name| {
-        std::path::Path::new(name).file_name().and_then(OsStr::to_str).is_some_and(|name| name.ends_with("-shell"))
+        std::path::Path::new(name)
+            .file_name()
+            .and_then(OsStr::to_str)
+            .is_some_and(|name| name.ends_with("-shell"))
     });
     if is_shell {
         arguments.insert(1, "shell".into());

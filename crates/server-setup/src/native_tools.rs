@@ -175,7 +175,8 @@ impl NativeToolHost {
     fn scope(&self) -> Option<CallScope> {
         let facts = self.facts.iter().find(|facts| facts.name == "run_command")?;
         let arguments = Map::from_iter([("command".to_owned(), json!(["true"]))]);
-        let authorized = self.policy.authorize(&self.caller, facts, Call::new("run_command", arguments), &self.effects);
+        let authorized =
+            self.policy.authorize(&self.caller, facts, Call::new("run_command", arguments), &self.effects);
         authorized.ok().map(|call| call.scope().clone())
     }
 
@@ -194,7 +195,9 @@ impl NativeToolHost {
             _ => self.caller.clone(),
         };
         // The names are the client's, which are known.
-        let is_parameter = |name: &str| name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let is_parameter = |name: &str| {
+            name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
         let (summary, bytes) = summarize_arguments(arguments, is_parameter);
         if decision.verdict == HookVerdict::Allow
             && let Err(error) = audit.start(&caller, &decision.tool, &summary, bytes)
@@ -245,8 +248,7 @@ pub(crate) fn installed_settings(roots: &[PathBuf]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for client in HookClient::ALL {
         let user = user_file(client);
-        let of_project =
-            |root: &PathBuf| root.join(HookInstallation::path(client, HookPlacement::Project));
+        let of_project = |root: &PathBuf| root.join(HookInstallation::path(client, HookPlacement::Project));
         let is_installed = user.as_deref().is_some_and(|file| has_hook(client, file))
             || roots.iter().any(|root| has_hook(client, &of_project(root)));
         if is_installed {

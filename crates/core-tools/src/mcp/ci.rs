@@ -11,7 +11,8 @@ use crate::ci::{
     ReadCommandOutput, RunCommand, ServerDiagnostics, ServerFacts, StartCommand, StartedCommand, StopCommand,
     SuccessOutput, WriteCommandInput, build, diagnose, toolchains,
 };
-use role_policy::{Access, Effect};
+use process_runner::SystemCallPermission;
+use role_policy::{Access, Effect, SystemCallGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -284,8 +285,10 @@ fn build_or_restore(commands: Commands, goal: BuildGoal, max_timeout: Duration) 
 /// Returns what the commands of this call may reach. Confinement grants whole folders: a command can reach what
 /// the policy leaves out within them.
 pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Result<CommandScope, ToolError> {
+    let system_calls = context.system_calls.iter().filter_map(|group| system_call_permission(*group));
+    let system_calls = system_calls.collect();
     if context.scope.reaches_all_paths() {
-        return Ok(CommandScope::default());
+        return Ok(CommandScope { system_calls, ..CommandScope::default() });
     }
     let workspace = commands.workspace();
     let folders = |access| {
@@ -298,7 +301,18 @@ pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Resul
         read: folders(Access::Read),
         write: folders(Access::Write),
         workspace: Some(context.within(workspace)?),
+        system_calls,
     })
+}
+
+/// Returns the permission of a confinement that a policy's group stands for.
+fn system_call_permission(group: SystemCallGroup) -> Option<SystemCallPermission> {
+    match group {
+        SystemCallGroup::Tracing => Some(SystemCallPermission::Tracing),
+        SystemCallGroup::Profiling => Some(SystemCallPermission::Profiling),
+        SystemCallGroup::UserNamespaces => Some(SystemCallPermission::UserNamespaces),
+        _ => None,
+    }
 }
 
 /// Returns the owner of the background commands of this call: the caller. A local server has one caller, with an

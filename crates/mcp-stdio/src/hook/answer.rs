@@ -52,7 +52,7 @@ fn decided(
 ) -> Result<HookAnswer, Error> {
     let host = host(program, options, event.client)?;
     let decision = host.decide(event);
-    let input = match arguments.no_exec || decision.verdict != HookVerdict::Allow {
+    let input = match arguments.no_exec || decision.verdict == HookVerdict::Deny {
         true => None,
         false => supervised(&host, options, arguments, event, &decision)?,
     };
@@ -60,7 +60,11 @@ fn decided(
 }
 
 /// Returns the host that judges for `client`, whose project is the root if no other is named.
-pub(super) fn host(program: Program, options: &GlobalOptions, client: HookClient) -> Result<NativeToolHost, Error> {
+pub(super) fn host(
+    program: Program,
+    options: &GlobalOptions,
+    client: HookClient,
+) -> Result<NativeToolHost, Error> {
     let mut settings = read_settings::read(program, &options.flags(), options.agent_command.clone())?;
     let variable = match client {
         HookClient::Claude => Some("CLAUDE_PROJECT_DIR"),
@@ -68,7 +72,8 @@ pub(super) fn host(program: Program, options: &GlobalOptions, client: HookClient
         _ => None,
     };
     // A session goes to other folders, and the project stays.
-    let project = variable.and_then(std::env::var_os).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let project =
+        variable.and_then(std::env::var_os).map(PathBuf::from).filter(|folder| folder.is_absolute());
     if let Some(project) = project {
         settings = settings.with_default_root(project);
     }
@@ -95,11 +100,15 @@ fn supervised(
     let executable = std::env::current_exe()
         .map_err(Error::system("cannot find out which file this program was started from"))?;
     let settings = host.settings();
-    let options = GlobalOptions { roots: settings.roots.clone(), text_only: false, toolsets: None, ..options.clone() };
+    let options =
+        GlobalOptions { roots: settings.roots.clone(), text_only: false, toolsets: None, ..options.clone() };
     let mut words = launch::program(&executable)?;
     words.extend(launch::arguments(&options)?);
     let limit = arguments.exec_timeout.unwrap_or(*settings.config.limits.max_timeout_ms / 1000).max(1);
     words.extend(["exec".to_owned(), "--timeout".to_owned(), limit.to_string()]);
+    if decision.verdict == HookVerdict::Ask {
+        words.push("--approved".to_owned());
+    }
     if let Some(client) = client_process() {
         words.extend(["--ends-with".to_owned(), client.to_string()]);
     }

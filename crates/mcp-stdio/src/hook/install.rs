@@ -38,7 +38,9 @@ pub(super) fn install(
     let path = file(client, placement)?;
     let written = merge_into(&path, |text| match HookInstallation::event(client) {
         None => Ok(installation.plugin()),
-        Some(event) => with_member(text, &["hooks"], event, |old| installation.added(old)).map_err(unchanged(&path)),
+        Some(event) => {
+            with_member(text, &["hooks"], event, |old| installation.added(old)).map_err(unchanged(&path))
+        }
     })?;
     let shown = path.display();
     let name = client.display_name();
@@ -46,7 +48,10 @@ pub(super) fn install(
         Written::Unchanged => format!("{shown} has the hook already; nothing was changed"),
         Written::Created => format!("wrote {shown}: {name} asks this program before it runs a tool"),
         Written::Changed { copy } => {
-            format!("changed {shown}: {name} asks this program before it runs a tool; as it was before: {}", copy.display())
+            format!(
+                "changed {shown}: {name} asks this program before it runs a tool; as it was before: {}",
+                copy.display()
+            )
         }
     };
     Ok(print(&format!("{result}\n{}", check(client))))
@@ -65,7 +70,8 @@ pub(super) fn remove(client: HookClient, placement: PlacementArguments) -> Resul
         return Ok(print(&format!("removed {shown}")));
     };
     let written = merge_into(&path, |text| {
-        with_member(text, &["hooks"], event, |old| HookInstallation::removed(client, old)).map_err(unchanged(&path))
+        with_member(text, &["hooks"], event, |old| HookInstallation::removed(client, old))
+            .map_err(unchanged(&path))
     })?;
     let copy = match written {
         Written::Changed { copy } => format!("; as it was before: {}", copy.display()),
@@ -89,7 +95,9 @@ fn file(client: HookClient, placement: PlacementArguments) -> Result<PathBuf, Er
 fn check(client: HookClient) -> &'static str {
     match client {
         HookClient::Claude => "`/hooks` in a new session shows it; `doctor` checks it",
-        HookClient::Codex => "Codex asks whether to trust the hook: agree in `/hooks`, or it does not run; `doctor` checks the file",
+        HookClient::Codex => {
+            "Codex asks whether to trust the hook: agree in `/hooks`, or it does not run; `doctor` checks the file"
+        }
         HookClient::Gemini => "`/hooks panel` in a new session shows it; `doctor` checks it",
         _ => "it is loaded by the next session; `doctor` checks it",
     }
@@ -111,12 +119,20 @@ pub(crate) fn findings(roots: &[PathBuf]) -> Vec<HookFinding> {
         let project = roots.iter().map(of_project).find(|file| has_hook(client, file));
         let Some(file) = user.as_ref().or(project.as_ref()) else { continue };
         let settings = HookInstallation::project_settings(client).iter();
-        let all = settings.flat_map(|name| roots.iter().map(move |root| root.join(name))).chain([file.clone()]);
-        let switched_off = all.filter(|path| switches_hooks_off(path)).map(|path| path.display().to_string()).next();
+        let all =
+            settings.flat_map(|name| roots.iter().map(move |root| root.join(name))).chain([file.clone()]);
+        let switched_off =
+            all.filter(|path| switches_hooks_off(path)).map(|path| path.display().to_string()).next();
         let problem = if let Some(path) = switched_off {
-            Some((format!("{path} switches hooks off"), "remove `disableAllHooks`, or `hooksConfig.enabled`, from it"))
+            Some((
+                format!("{path} switches hooks off"),
+                "remove `disableAllHooks`, or `hooksConfig.enabled`, from it",
+            ))
         } else if let Some(program) = missing_program(client, file) {
-            Some((format!("{} starts {program}, which is not there", file.display()), "run `hook install` again"))
+            Some((
+                format!("{} starts {program}, which is not there", file.display()),
+                "run `hook install` again",
+            ))
         } else if user.is_none() {
             Some((
                 format!("{} is in the project, where commands of the agent can change it", file.display()),
@@ -125,7 +141,8 @@ pub(crate) fn findings(roots: &[PathBuf]) -> Vec<HookFinding> {
         } else {
             None
         };
-        findings.push(HookFinding { detail: format!("{}: {}", client.display_name(), file.display()), problem });
+        findings
+            .push(HookFinding { detail: format!("{}: {}", client.display_name(), file.display()), problem });
     }
     findings
 }
@@ -144,7 +161,8 @@ fn missing_program(client: HookClient, path: &Path) -> Option<String> {
     let list = settings["hooks"][HookInstallation::event(client)?].as_array()?;
     let commands = list.iter().filter_map(|entry| entry["hooks"].as_array()).flatten();
     let marker = format!(" hook {client}");
-    let command = commands.filter_map(|hook| hook["command"].as_str()).find(|command| command.contains(&marker))?;
+    let command =
+        commands.filter_map(|hook| hook["command"].as_str()).find(|command| command.contains(&marker))?;
     let program = match command.strip_prefix('\'') {
         Some(rest) => rest.split_once('\'')?.0,
         None => command.split_once(' ')?.0,

@@ -116,12 +116,22 @@ pub(crate) struct PlacementArguments {
 }
 
 /// Runs the subcommand.
-pub(crate) fn run(program: Program, options: &GlobalOptions, command: HookCommand) -> Result<ExitCode, Error> {
+pub(crate) fn run(
+    program: Program,
+    options: &GlobalOptions,
+    command: HookCommand,
+) -> Result<ExitCode, Error> {
     match command {
-        HookCommand::Claude(arguments) => Ok(answer::answer(program, options, HookClient::Claude, &arguments)),
+        HookCommand::Claude(arguments) => {
+            Ok(answer::answer(program, options, HookClient::Claude, &arguments))
+        }
         HookCommand::Codex(arguments) => Ok(answer::answer(program, options, HookClient::Codex, &arguments)),
-        HookCommand::Gemini(arguments) => Ok(answer::answer(program, options, HookClient::Gemini, &arguments)),
-        HookCommand::Opencode(arguments) => Ok(answer::answer(program, options, HookClient::Opencode, &arguments)),
+        HookCommand::Gemini(arguments) => {
+            Ok(answer::answer(program, options, HookClient::Gemini, &arguments))
+        }
+        HookCommand::Opencode(arguments) => {
+            Ok(answer::answer(program, options, HookClient::Opencode, &arguments))
+        }
         HookCommand::Install { client, placement, answer } => {
             install::install(options, client.into(), placement, &answer)
         }

@@ -22,9 +22,13 @@ pub(super) fn test(
 ) -> Result<ExitCode, Error> {
     let mut text = String::new();
     if file == Path::new("-") {
-        std::io::stdin().lock().read_to_string(&mut text).map_err(Error::system("cannot read standard input"))?;
+        std::io::stdin()
+            .lock()
+            .read_to_string(&mut text)
+            .map_err(Error::system("cannot read standard input"))?;
     } else {
-        text = std::fs::read_to_string(file).map_err(Error::system(format!("cannot read {}", file.display())))?;
+        text = std::fs::read_to_string(file)
+            .map_err(Error::system(format!("cannot read {}", file.display())))?;
     }
     let folder = std::env::current_dir().map_err(Error::system("cannot find the current folder"))?;
     let host = host(program, options, client)?;
@@ -41,7 +45,8 @@ pub(super) fn test(
         for (key, value) in [("hook_event_name", json!(name)), ("cwd", json!(folder.to_string_lossy()))] {
             event.entry(key).or_insert(value);
         }
-        let event = HookEvent::parse(client, &Value::Object(event).to_string()).map_err(|error| invalid(chain(&error)))?;
+        let event = HookEvent::parse(client, &Value::Object(event).to_string())
+            .map_err(|error| invalid(chain(&error)))?;
         let decision = host.explain(&event);
         let word = match decision.verdict {
             HookVerdict::Allow => "allow",

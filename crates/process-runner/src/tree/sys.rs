@@ -39,17 +39,20 @@ pub(super) struct SpawnRequest<'a> {
     pub(super) stdio: [BorrowedFd<'a>; 3],
     /// A terminal to open as descriptor 0, so that it becomes the new session's controlling terminal.
     pub(super) terminal: Option<&'a CStr>,
+    pub(super) placement: SpawnPlacement<'a>,
 }
 
-/// The parameters of [`spawn_in_foreground`].
-#[cfg(target_os = "linux")]
-pub(super) struct ForegroundRequest<'a> {
-    pub(super) program: &'a CStr,
-    pub(super) arguments: &'a [CString],
-    pub(super) environment: &'a [Cow<'a, CStr>],
-    pub(super) directory: &'a CStr,
-    /// The signals that were blocked before this process blocked more.
-    pub(super) mask: &'a SignalMask,
+/// The place of a new process beside this one.
+pub(super) enum SpawnPlacement<'a> {
+    /// It leads a session of its own, has only the three descriptors, default signal actions and no blocked signals.
+    OwnSession,
+    /// It stands beside this process, as a shell starts programs: in the same session and process group, with the same
+    /// descriptors and ignored signals, and with this mask. The three descriptors of the request are not used.
+    #[cfg(target_os = "linux")]
+    Foreground(&'a SignalMask),
+    #[cfg(not(target_os = "linux"))]
+    #[allow(dead_code, reason = "the lifetime is used on Linux")]
+    Nowhere(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
 }
 
 /// The end of a process as `waitid(2)` and `wait4(2)` report it.
@@ -79,14 +82,20 @@ type AddDescriptor = unsafe extern "C" fn(*mut libc::posix_spawn_file_actions_t,
 pub(super) fn spawn(request: &SpawnRequest<'_>) -> io::Result<libc::pid_t> {
     let mut actions = SpawnFileActions::new()?;
     actions.change_directory(request.directory)?;
-    for (descriptor, target) in request.stdio.iter().zip(0..) {
-        actions.duplicate(*descriptor, target)?;
-    }
-    if let Some(terminal) = request.terminal {
-        actions.open(terminal, 0)?;
-    }
-    actions.close_everything_else()?;
-    let attributes = SpawnAttributes::new()?;
+    let attributes = match &request.placement {
+        #[cfg(target_os = "linux")]
+        SpawnPlacement::Foreground(mask) => SpawnAttributes::in_foreground(mask)?,
+        _ => {
+            for (descriptor, target) in request.stdio.iter().zip(0..) {
+                actions.duplicate(*descriptor, target)?;
+            }
+            if let Some(terminal) = request.terminal {
+                actions.open(terminal, 0)?;
+            }
+            actions.close_everything_else()?;
+            SpawnAttributes::new()?
+        }
+    };
     let arguments = null_terminated(request.arguments.iter().map(AsRef::as_ref));
     let environment = null_terminated(request.environment.iter().map(AsRef::as_ref));
     let mut pid: libc::pid_t = 0;
@@ -107,31 +116,7 @@ pub(super) fn spawn(request: &SpawnRequest<'_>) -> io::Result<libc::pid_t> {
     Ok(pid)
 }
 
-/// Starts a process beside this one, as a shell does: in the same session and process group, with the same descriptors,
-/// the same ignored signals and the mask of the request.
-#[cfg(target_os = "linux")]
-pub(super) fn spawn_in_foreground(request: &ForegroundRequest<'_>) -> io::Result<libc::pid_t> {
-    let mut actions = SpawnFileActions::new()?;
-    actions.change_to_path(request.directory)?;
-    let attributes = SpawnAttributes::in_foreground(request.mask)?;
-    let arguments = null_terminated(request.arguments.iter().map(AsRef::as_ref));
-    let environment = null_terminated(request.environment.iter().map(AsRef::as_ref));
-    let mut pid: libc::pid_t = 0;
-    // SAFETY: as in `spawn`.
-    check(unsafe {
-        libc::posix_spawn(
-            &raw mut pid,
-            request.program.as_ptr(),
-            &raw const actions.0,
-            &raw const attributes.0,
-            arguments.as_ptr(),
-            environment.as_ptr(),
-        )
-    })?;
-    Ok(pid)
-}
-
-fn null_terminated<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*mut libc::c_char> {
+pub(super) fn null_terminated<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*mut libc::c_char> {
     strings.map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
 
@@ -620,5 +605,21 @@ pub(super) fn landlock_allow(ruleset: BorrowedFd<'_>, object: BorrowedFd<'_>, ri
 pub(super) fn landlock_restrict_thread(ruleset: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: an open descriptor and no flags; the call changes the credentials of this thread only.
     let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0_u32) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Installs a seccomp filter for the calling thread and everything it starts from now on. It cannot be undone.
+///
+/// # Errors
+/// `EINVAL` for more than 65,535 instructions or a program that the kernel does not accept; `EACCES` without
+/// `no_new_privs`.
+#[cfg(target_os = "linux")]
+pub(super) fn install_seccomp_filter(program: &[libc::sock_filter]) -> io::Result<()> {
+    const SET_MODE_FILTER: libc::c_uint = 1;
+    let length = u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
+    // SAFETY: a pointer to a live value of the kernel's layout, whose own pointer and length are those of a live slice.
+    // The kernel copies both and writes to neither.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, 0_u32, &raw const program) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use process_runner::ConfinementLevel;
+
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
@@ -78,6 +80,8 @@ pub struct PolicyTable {
     pub audit_when_full: Setting<AuditWhenFull>,
     /// The confinement of programs. `auto` by default.
     pub confinement: Setting<ConfinementMode>,
+    /// The layers of the confinement. `namespaces` by default.
+    pub confinement_level: Setting<ConfinementLevel>,
     /// True if confined programs may use TCP. True by default.
     pub network: Setting<bool>,
 }
@@ -166,8 +170,12 @@ pub struct SessionsTable {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CommandsTable {
-    /// The part of the server's environment that a command gets: all of it by default.
+    /// The part of the server's environment that a command gets. By default all of it where the one caller may do
+    /// everything, else what programs need to work.
     pub environment: Setting<EnvironmentMode>,
+    /// The names of further variables that a command gets where it does not get all; a `*` at the end stands for any
+    /// ending. None by default.
+    pub variables: Setting<Vec<String>>,
 }
 
 /// `[inspect]`
@@ -217,6 +225,7 @@ impl Default for Config {
                 audit: default(None),
                 audit_when_full: default(AuditWhenFull::Count),
                 confinement: default(ConfinementMode::Auto),
+                confinement_level: default(ConfinementLevel::Namespaces),
                 network: default(true),
             },
             limits: LimitsTable {
@@ -230,7 +239,10 @@ impl Default for Config {
             inspect: InspectTable { target: default(String::new()), allow_signals: default(false) },
             context: ContextTable { catalogue: default(None) },
             traces: TracesTable { folder: default(None) },
-            commands: CommandsTable { environment: default(EnvironmentMode::Inherit) },
+            commands: CommandsTable {
+                environment: default(EnvironmentMode::Auto),
+                variables: default(Vec::new()),
+            },
             sessions: SessionsTable {
                 state_dir: default(None),
                 agents: default(None),
