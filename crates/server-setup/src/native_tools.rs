@@ -10,12 +10,11 @@ use agent_hooks::shell::ShellSurroundings;
 use agent_hooks::{
     HookClient, HookDecision, HookEvent, HookInstallation, HookJudge, HookPlacement, HookVerdict,
 };
-use core_tools::ci::CommandScope;
 use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects, summarize_arguments};
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
 use process_runner::Confinement;
-use role_policy::{Access, Call, CallScope, Caller, Policy, ToolFacts};
+use role_policy::{Caller, Policy, ToolFacts};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -150,34 +149,11 @@ impl NativeToolHost {
     pub fn confinement(&self) -> Result<(Option<Confinement>, Box<dyn std::any::Any>), Error> {
         let policy =
             confinement::confine(&self.settings, &self.workspace, &self.policy, &self.caller, &self.facts)?;
-        let scope = self.command_scope();
+        let facts = self.facts.iter().find(|facts| facts.name == "run_command");
+        let scope = facts.and_then(|facts| self.policy.scope(&self.caller, facts)).unwrap_or_default();
+        let scope = core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
         let confinement = policy.confinement_within(&scope);
         Ok((confinement, Box::new(policy)))
-    }
-
-    /// Returns the folders that commands of this caller may reach, by the rules of its roles.
-    fn command_scope(&self) -> CommandScope {
-        let mut command = CommandScope::default();
-        let Some(scope) = self.scope() else { return command };
-        let folders = |access| {
-            let folders = scope.folders(access)?;
-            let located = folders.into_iter().filter_map(|folder| self.workspace.locate(folder).ok());
-            Some(located.map(|folder| folder.to_absolute()).collect())
-        };
-        if !scope.reaches_all_paths() {
-            command.read = folders(Access::Read);
-            command.write = folders(Access::Write);
-        }
-        command
-    }
-
-    /// Returns the scope of the tool for commands. It does not depend on the command.
-    fn scope(&self) -> Option<CallScope> {
-        let facts = self.facts.iter().find(|facts| facts.name == "run_command")?;
-        let arguments = Map::from_iter([("command".to_owned(), json!(["true"]))]);
-        let authorized =
-            self.policy.authorize(&self.caller, facts, Call::new("run_command", arguments), &self.effects);
-        authorized.ok().map(|call| call.scope().clone())
     }
 
     /// Writes the decision to the audit. If it must not be lost and cannot be written, the decision becomes a refusal.
