@@ -124,7 +124,7 @@ impl Drop for Namespaces {
     }
 }
 
-/// Maps the user and the group to themselves in the calling process's new user namespace (user_namespaces(7)).
+/// Maps the user and the group to themselves in the calling process's new user namespace (`user_namespaces(7)`).
 fn map_user(user: u32, group: u32) -> io::Result<()> {
     let write_file = |path: &str, text: &str| -> io::Result<()> {
         let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
