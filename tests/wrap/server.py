@@ -159,6 +159,8 @@ def handle(message):
         page = {"tools": offered[start:start + 3], "x-future": {"kept": True}}
         if start + 3 < len(offered):
             page["nextCursor"] = str(start + 3)
+        if "slow-list" in BEHAVIOURS:
+            time.sleep(0.2)
         if "endless" in BEHAVIOURS:
             page["nextCursor"] = "0"
         if "twin-list" in BEHAVIOURS:

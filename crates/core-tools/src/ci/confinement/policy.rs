@@ -120,6 +120,12 @@ impl ConfinementPolicy {
         }
     }
 
+    /// Returns the confinement of a command that somebody else starts, for a caller who may reach `scope`. `None` where it is
+    /// off.
+    pub fn confinement_within(&self, scope: &CommandScope) -> Option<Confinement> {
+        self.clone().narrowed(scope).confinement()
+    }
+
     /// Returns the confinement of a command, or `None` where it is off.
     pub(in crate::ci) fn confinement(&self) -> Option<Confinement> {
         match self.mode() {
