@@ -149,7 +149,7 @@ pub(super) fn variable(key: &str) -> String {
 /// Returns the key whose variable is the prefix followed by `rest`.
 // By comparing whole names: `_` stands for `.` and for itself, so a variable cannot be turned back into its key.
 pub(super) fn by_variable(rest: &str) -> Option<&'static str> {
-    KEYS.into_iter().find(|key| variable(key).strip_prefix(VARIABLE_PREFIX) == Some(rest))
+    KEYS.iter().copied().find(|key| variable(key).strip_prefix(VARIABLE_PREFIX) == Some(rest))
 }
 
 /// An operation on the setting of one key, whatever the type of its value.
