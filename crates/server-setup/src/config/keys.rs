@@ -32,7 +32,7 @@ pub struct SettingEntry {
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 72] = [
+pub(super) const KEYS: &[&str] = &[
     "roots",
     "toolsets",
     "results",
