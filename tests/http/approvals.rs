@@ -3,7 +3,7 @@
 use crate::SOON;
 use crate::browser::Browser;
 use crate::ui::{POST, ask, hidden, page, sign_in};
-use integration_tests::{Ask, Era, HttpServer, Project, python_with_mcp, wait_until};
+use integration_tests::{Era, HttpServer, Project, python_with_mcp, wait_until};
 use serde_json::{Value, json};
 use std::process::Command;
 

@@ -163,7 +163,7 @@ fn the_question_is_the_servers_and_what_an_agent_writes_stays_in_its_line() {
         assert_eq!(lines.len(), 5, "{text}");
         assert_eq!(lines[0], "An agent in the role tester asks to call run_command.");
         assert!(lines[1].starts_with("Asked because: `command`: this role may run only `true`"), "{text}");
-        assert!(lines[3].starts_with("    command: [\"echo\",\"echo \\u{202e}x\\\\n\\\\nAllowed"), "{text}");
+        assert!(lines[3].starts_with("    command: [\"echo\",\"echo \\u{202e}x\\n\\nAllowed"), "{text}");
         assert!(lines[3].contains("characters are left out here") && text.len() < 3_000, "{text}");
         assert!(!text.contains("ghp_0123456789") && !text.contains('\u{1b}'), "{text}");
         assert_eq!(asked.question["requestedSchema"]["required"], json!(["decision"]));

@@ -43,6 +43,14 @@ pub fn of_many(settings: &Settings) -> ApprovalOptions {
     options
 }
 
+/// Returns the queue that an operator answers in a terminal, and the time that a call waits in it, for a server that asks no
+/// client. `None` if no operator answers.
+pub fn operator_queue(settings: &Settings, workspace: &Workspace) -> Option<(ApprovalQueue, Duration)> {
+    let options = of_one(settings, workspace);
+    let asks = options.operator == OperatorAccess::Queue && options.approvers != mcp::Approvers::Client;
+    asks.then_some((options.queue, options.timeout))
+}
+
 /// Returns true if `path` is or will be in `root`, which has no links.
 fn lies_beneath(path: &Path, root: &Path) -> bool {
     // The folder need not exist yet: the nearest one above it that does decides.

@@ -208,6 +208,7 @@ impl ProxySessionState {
                     }
                     Some(ClientRequestState::ParkedRequest) => {
                         self.client_requests.remove(&id);
+                        self.waiting_approvals.remove(&id);
                         for parked in self.take_parked(|parked| parked.id == id) {
                             self.record_not_sent(&parked.message, ProxyDecision::Refused, "cancelled");
                         }
