@@ -85,7 +85,8 @@ fn why_not_found(text: &[u8], old: &str, secrets: &FileSecrets) -> EditProblem {
         Some((first, last)) if find(text, &without_numbers(old), secrets).is_some() => {
             EditProblem::LineNumbers { first, last }
         }
-        _ => nearest_lines(text, old),
+        // How near a guess comes to a secret tells as much as finding it.
+        _ => nearest_lines(&secrets.masked(text), old),
     }
 }
 

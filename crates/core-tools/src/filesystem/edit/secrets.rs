@@ -3,6 +3,7 @@
 //! Redaction recognises a secret by its form and by the name beside it. An edit that removes the name, or a part of the
 //! value, would show the rest, and one that finds a part of the value would say how it begins.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::redact::Redactor;
@@ -53,6 +54,16 @@ impl FileSecrets {
                 .any(|(from, to)| position < to && (from < position || to > end));
             !takes_apart
         });
+    }
+
+    /// Returns `text` without the secrets.
+    pub(super) fn masked<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.by_beginning.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let mut masked = String::from_utf8_lossy(text).into_owned();
+        self.mask(&mut masked);
+        Cow::Owned(masked.into_bytes())
     }
 
     /// Masks the secrets in `text`.
