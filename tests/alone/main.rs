@@ -35,11 +35,13 @@ libraries! {
     json_rpc,
     redaction,
     trusted_file,
+    approvals,
     workspace,
     process_runner,
     role_policy,
     context_compiler,
     introspection,
+    agent_hooks,
     agent_sessions,
     mcp_proxy,
 }

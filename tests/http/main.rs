@@ -11,6 +11,7 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+mod approvals;
 mod attacks;
 mod audit_database;
 mod browser;
@@ -18,6 +19,7 @@ mod clients;
 mod compression;
 mod conformance;
 mod ending;
+mod environment;
 mod every_pair;
 mod exposure;
 mod flame_graph;

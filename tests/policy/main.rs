@@ -11,10 +11,12 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+mod approvals;
 mod audit;
 mod command_line;
 mod disclosure;
 mod effects;
+mod environment;
 mod every_pair;
 mod inner_calls;
 mod limits;

@@ -63,6 +63,8 @@ mod driver;
 mod environment;
 mod error;
 mod events;
+#[cfg(target_os = "linux")]
+mod foreground;
 pub mod guardian;
 mod limits;
 mod lines;
@@ -87,10 +89,15 @@ use tree::reaper;
 pub use capture::{CapturedStream, OutputSnapshot};
 pub use command::{Command, TerminalSize};
 pub use command_line::{CommandLine, CommandSplitError, ShellSyntax, ShellSyntaxKind};
-pub use confine::{Confinement, ConfinementProblem, ConfinementStatus, ConfinementUnavailable, Protection};
+pub use confine::{
+    Confinement, ConfinementLevel, ConfinementProblem, ConfinementStatus, ConfinementUnavailable, Protection,
+    SystemCallPermission, UnknownConfinementName,
+};
 pub use environment::EnvPolicy;
 pub use error::{Error, SpawnError, SpawnErrorKind, SystemResource};
 pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEvent};
+#[cfg(target_os = "linux")]
+pub use foreground::{ForegroundEnd, ForegroundRun, end_as};
 pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
 pub use lines::OutputLine;
 pub use outcome::{

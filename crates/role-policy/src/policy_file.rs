@@ -1,9 +1,11 @@
 //! The format of a policy file: from text to a [`PolicyDraft`], with the place of everything.
 
+use crate::ask::Otherwise;
 use crate::limits::RoleLimits;
 use crate::path_rule::PathRule;
 use crate::problem::{PolicyProblem, Severity};
 use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, ToolSelector};
+use crate::system_calls::SystemCallGroup;
 use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -39,9 +41,12 @@ pub(crate) struct DraftRole {
     pub(crate) extends: Vec<LocatedText>,
     pub(crate) allow: Vec<(LocatedText, ToolSelector)>,
     pub(crate) deny: Vec<(LocatedText, ToolSelector)>,
+    pub(crate) ask: Vec<(LocatedText, ToolSelector)>,
     pub(crate) may_use: Vec<LocatedText>,
     pub(crate) documents: Vec<String>,
     pub(crate) roots: Option<Vec<String>>,
+    /// Groups of system calls that programs may make. A role has those of the roles that it extends too.
+    pub(crate) system_calls: Vec<SystemCallGroup>,
     pub(crate) limits: RoleLimits,
     pub(crate) rules: Vec<DraftRule>,
     pub(crate) examples: Vec<PolicyExample>,
@@ -59,16 +64,35 @@ pub(crate) struct DraftRule {
     pub(crate) only: bool,
     pub(crate) additional_arguments: bool,
     pub(crate) reason: Option<String>,
+    pub(crate) otherwise: Otherwise,
     pub(crate) examples: Vec<PolicyExample>,
 }
 
-/// A call that must be allowed, or must not be.
+/// A call, with the decision that the policy must make about it.
 #[derive(Debug)]
 pub(crate) struct PolicyExample {
     pub(crate) line: usize,
-    pub(crate) allowed: bool,
+    pub(crate) expected: ExpectedDecision,
     pub(crate) tool: Option<String>,
     pub(crate) arguments: Map<String, Value>,
+}
+
+/// The decision that an example expects. It is displayed as the participle of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExpectedDecision {
+    Allow,
+    Ask,
+    Deny,
+}
+
+impl std::fmt::Display for ExpectedDecision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allowed",
+            Self::Ask => "asked about",
+            Self::Deny => "denied",
+        })
+    }
 }
 
 /// The most roles in a file. More are a mistake.
@@ -225,17 +249,20 @@ impl DraftReader<'_> {
     }
 
     fn role(&mut self, name: LocatedText, table: &DeTable<'_>) -> DraftRole {
-        const KEYS: [&str; 11] = [
+        const KEYS: [&str; 14] = [
             "description",
             "extends",
             "allow",
             "deny",
+            "ask",
             "may_use",
             "documents",
             "roots",
+            "system_calls",
             "limits",
             "require",
             "must_allow",
+            "must_ask",
             "must_deny",
         ];
         let mut role = DraftRole { name, ..DraftRole::default() };
@@ -245,13 +272,26 @@ impl DraftReader<'_> {
                 "extends" => role.extends = self.texts(value, key),
                 "allow" => role.allow = self.selectors(value, key),
                 "deny" => role.deny = self.selectors(value, key),
+                "ask" => role.ask = self.selectors(value, key),
                 "may_use" => role.may_use = self.texts(value, key),
                 "documents" => role.documents = self.strings(value, key),
                 "roots" => role.roots = Some(self.folders(value, key)),
+                "system_calls" => role.system_calls = self.system_calls(value),
                 "limits" => role.limits = self.limits(value),
                 "require" => {
                     for (line, rule) in self.tables(value, key) {
                         let rule = self.rule(line, rule);
+                        // Refusals, the audit and explanations name a rule by its id.
+                        let same = role.rules.iter().find(|other| !rule.id.is_empty() && other.id == rule.id);
+                        if let Some(line_of_other) = same.map(|other| other.line) {
+                            self.error(
+                                line,
+                                format!(
+                                    "the role has a rule `{}` already, in line {line_of_other}; give each rule an `id` of its own",
+                                    rule.id
+                                ),
+                            );
+                        }
                         role.rules.push(rule);
                     }
                 }
@@ -259,6 +299,21 @@ impl DraftReader<'_> {
             }
         }
         role
+    }
+
+    fn system_calls(&mut self, value: TomlField<'_, '_>) -> Vec<SystemCallGroup> {
+        let mut groups = Vec::new();
+        for text in self.texts(value, "system_calls") {
+            match SystemCallGroup::from_name(&text.text) {
+                Some(group) => groups.push(group),
+                None => {
+                    let allowed = SystemCallGroup::ALL.map(|group| format!("`{group}`")).join(", ");
+                    let message = format!("`system_calls` has `{}`; it may have {allowed}", text.text);
+                    self.error(text.line, message);
+                }
+            }
+        }
+        groups
     }
 
     fn limits(&mut self, value: TomlField<'_, '_>) -> RoleLimits {
@@ -287,7 +342,7 @@ impl DraftReader<'_> {
     }
 
     fn rule(&mut self, line: usize, table: &DeTable<'_>) -> DraftRule {
-        const KEYS: [&str; 14] = [
+        const KEYS: [&str; 16] = [
             "id",
             "tools",
             "read_within",
@@ -300,18 +355,22 @@ impl DraftReader<'_> {
             "only",
             "additional_arguments",
             "reason",
+            "otherwise",
             "must_allow",
+            "must_ask",
             "must_deny",
         ];
         let mut rule = DraftRule { line, ..DraftRule::default() };
         let (mut environment, mut has_condition) = (None, false);
         for (key, key_line, value) in self.members(table, &KEYS) {
-            // The last two are none: they only widen `commands` and `arguments`.
+            // Those with `environment` and `additional_arguments` are none: they only widen `commands` and `arguments`.
             has_condition |= !matches!(
                 key,
                 "id" | "tools"
                     | "reason"
+                    | "otherwise"
                     | "must_allow"
+                    | "must_ask"
                     | "must_deny"
                     | "environment"
                     | "additional_arguments"
@@ -345,6 +404,11 @@ impl DraftReader<'_> {
                     None => self.expected(value, key, "true or false"),
                 },
                 "reason" => rule.reason = self.text(value, key).map(|reason| reason.text),
+                "otherwise" => match value.get_ref().as_str() {
+                    Some("ask") => rule.otherwise = Otherwise::Ask,
+                    Some("deny") => rule.otherwise = Otherwise::Deny,
+                    _ => self.expected(value, key, "\"ask\" or \"deny\""),
+                },
                 _ => self.examples(value, key, &mut rule.examples),
             }
         }
@@ -486,8 +550,12 @@ impl DraftReader<'_> {
 
     fn examples(&mut self, value: TomlField<'_, '_>, key: &str, examples: &mut Vec<PolicyExample>) {
         for (line, table) in self.tables(value, key) {
-            let mut example =
-                PolicyExample { line, allowed: key == "must_allow", tool: None, arguments: Map::new() };
+            let expected = match key {
+                "must_allow" => ExpectedDecision::Allow,
+                "must_ask" => ExpectedDecision::Ask,
+                _ => ExpectedDecision::Deny,
+            };
+            let mut example = PolicyExample { line, expected, tool: None, arguments: Map::new() };
             for (key, _, value) in self.members(table, &["tool", "arguments"]) {
                 match (key, value.get_ref()) {
                     ("tool", _) => example.tool = self.text(value, key).map(|tool| tool.text),

@@ -131,6 +131,11 @@ impl Commands {
         &self.workspace
     }
 
+    /// Returns the part of the server's environment that commands get.
+    pub(crate) fn environment_policy(&self) -> &EnvironmentPolicy {
+        &self.environment
+    }
+
     /// Describes in one line how commands are confined; see [`ConfinementPolicy`].
     pub fn confinement_summary(&self) -> String {
         self.confinement.to_string()
@@ -152,6 +157,18 @@ impl Commands {
     #[cfg_attr(not(feature = "git"), allow(dead_code, reason = "git chooses its environment itself"))]
     pub(crate) fn confine(&self, command: Command) -> Command {
         self.confinement.apply(command)
+    }
+
+    /// Returns `command` as [`confine`](Self::confine) does, and lets it connect to the user's SSH agent.
+    ///
+    /// Where only what is granted is mounted, the agent's socket would not be there.
+    #[cfg(feature = "git")]
+    pub(crate) fn confine_with_ssh_agent(&self, command: Command) -> Command {
+        let socket = self.runner.environment_value("SSH_AUTH_SOCK").map(Path::new);
+        match (self.confinement.confinement(), socket.filter(|path| path.is_absolute())) {
+            (Some(confinement), Some(socket)) => command.confined(confinement.write(socket)),
+            _ => self.confine(command),
+        }
     }
 
     /// Returns the runner of the commands.

@@ -60,6 +60,8 @@ mod klog;
 mod level;
 mod level_words;
 mod line;
+mod line_bytes;
+mod line_classifier;
 #[cfg(all(test, unix))]
 mod log_corpus;
 mod log_group;
@@ -67,14 +69,17 @@ mod log_time;
 mod logfmt;
 mod merge;
 mod message;
+mod open_entry;
 mod page;
 mod plain;
 mod preceding;
+mod preceding_lines;
 mod prefetch;
 mod query;
 mod read_at;
 mod reader;
 mod recency;
+mod request_lines;
 mod skipped;
 mod stack_trace;
 mod syslog;
@@ -82,6 +87,7 @@ mod tail;
 #[cfg(all(test, unix))]
 mod tests;
 mod utf16;
+mod w3c;
 mod web_server;
 
 pub use entry::LogEntry;

@@ -14,6 +14,8 @@ pub(crate) struct CallerAccount {
     usage: Mutex<CallerUsage>,
     call_permits: Arc<Semaphore>,
     program_permits: Arc<Semaphore>,
+    /// For reading and parsing a large message: one at a time.
+    message_permit: Arc<Semaphore>,
     shared: Arc<ServerCapacity>,
 }
 
@@ -30,15 +32,31 @@ struct CallerUsage {
 
 /// The permits of a call, and of its program; dropping them frees them.
 #[derive(Debug, Default)]
-pub(crate) struct CallerPermits {
+pub(crate) struct CallerPermits(Mutex<HeldPermits>);
+
+#[derive(Debug, Default)]
+struct HeldPermits {
     _permits: Vec<OwnedSemaphorePermit>,
     call_permit: Option<CallPermit>,
 }
 
 impl CallerPermits {
+    fn new(permits: Vec<OwnedSemaphorePermit>, call_permit: Option<CallPermit>) -> Self {
+        Self(Mutex::new(HeldPermits { _permits: permits, call_permit }))
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldPermits> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frees the permits before this is dropped, for a call that waits for a person.
+    pub(crate) fn release(&self) {
+        *self.held() = HeldPermits::default();
+    }
+
     /// Returns the permit that the host would otherwise acquire for the call, if it needs one.
     pub(crate) fn call_permit(&self) -> Option<CallPermit> {
-        self.call_permit.clone()
+        self.held().call_permit.clone()
     }
 }
 
@@ -69,7 +87,8 @@ impl CallerAccount {
         };
         let (call_permits, program_permits) =
             (semaphore(limits.calls_in_flight), semaphore(limits.processes));
-        Self { limits, usage: Mutex::new(usage), call_permits, program_permits, shared }
+        let message_permit = semaphore(1);
+        Self { limits, usage: Mutex::new(usage), call_permits, program_permits, message_permit, shared }
     }
 
     /// Returns the limits of the caller.
@@ -122,6 +141,33 @@ impl CallerAccount {
         self.shared.usage().bytes.spend(bytes, now);
     }
 
+    /// Waits until the caller may send a large message, which is read and parsed one at a time for each caller.
+    ///
+    /// # Errors
+    /// The queue is full, or those before it took longer than the caller's `queue_timeout`.
+    pub(crate) async fn acquire_message(&self) -> Result<OwnedSemaphorePermit, LimitRejection> {
+        if let Ok(permit) = Arc::clone(&self.message_permit).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let _queued = self.join_queue()?;
+        let acquired = Arc::clone(&self.message_permit).acquire_owned();
+        match tokio::time::timeout(self.limits.queue_timeout, acquired).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(LimitRejection {
+                reason: format!(
+                    "for {} ms other large messages of this caller were read, which is done one at a time",
+                    self.limits.queue_timeout.as_millis()
+                ),
+                retry_after: RETRY_LATER,
+            }),
+        }
+    }
+
+    /// Waits for a processor on which a large message may be parsed.
+    pub(crate) async fn acquire_parser(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.shared.parse_permits).acquire_owned().await.ok()
+    }
+
     /// Returns the bytes of the last seconds.
     pub(super) fn recent_bytes(&self, now: Instant) -> f64 {
         let mut usage = self.usage();
@@ -151,7 +197,7 @@ impl CallerAccount {
             true => Some(self.shared.call_permits.try_acquire()?),
             false => None,
         };
-        Some(CallerPermits { _permits: permits, call_permit })
+        Some(CallerPermits::new(permits, call_permit))
     }
 
     /// Waits for the permits that a call needs.
@@ -173,7 +219,7 @@ impl CallerAccount {
                 true => Some(self.shared.call_permits.acquire().await.ok()?),
                 false => None,
             };
-            Some(CallerPermits { _permits: permits, call_permit })
+            Some(CallerPermits::new(permits, call_permit))
         };
         match tokio::time::timeout(self.limits.queue_timeout, all).await {
             Ok(Some(permits)) => Ok(permits),

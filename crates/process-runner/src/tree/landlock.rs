@@ -1,16 +1,11 @@
-//! Starts a program in a Landlock domain (landlock(7)).
-//!
-//! `posix_spawn` runs no code of ours in the child, so the domain is entered before: by a thread that does nothing
-//! but start the program, and then ends. The domain and `no_new_privs` belong to that thread and are inherited by
-//! what it starts. The other threads of this process have neither.
+//! The rules of a confinement as Landlock takes them (landlock(7)).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::OnceLock;
+use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
-use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
 
 use super::sys::{self, RulesetAttributes};
 use crate::confine::{Confinement, ConfinementUnavailable, Protection, SupportedProtections};
@@ -59,38 +54,8 @@ const PROTECTIONS: [(Protection, u32, RulesetAttributes); 6] = [
     (Protection::AbstractSockets, 6, RulesetAttributes { files: 0, tcp: 0, scoped: SCOPE_ABSTRACT_SOCKETS }),
 ];
 
-/// The capabilities that a confined root keeps: those to work with its own files and users.
-// With `CAP_SYS_ADMIN` or `CAP_PERFMON` it could read `/proc/PID/environ` of every process: `mm_access` of Linux 6.18
-// asks for those before it asks Landlock (measured). With `no_new_privs` an `execve(2)` of root does not bring the
-// others back (capabilities(7)).
-const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
-    .union(CapabilitySet::DAC_OVERRIDE)
-    .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
-    .union(CapabilitySet::KILL)
-    .union(CapabilitySet::SETGID)
-    .union(CapabilitySet::SETUID)
-    .union(CapabilitySet::NET_BIND_SERVICE)
-    .union(CapabilitySet::SYS_CHROOT);
-
-/// Drops all capabilities of this thread but [`KEPT_CAPABILITIES`].
-fn drop_capabilities() -> io::Result<()> {
-    let CapabilitySets { effective, permitted, inheritable } = capabilities(None)?;
-    if (effective | permitted | inheritable).difference(KEPT_CAPABILITIES).is_empty() {
-        return Ok(()); // the usual case: the server does not run as root
-    }
-    let [effective, permitted, inheritable] =
-        [effective, permitted, inheritable].map(|set| set.intersection(KEPT_CAPABILITIES));
-    Ok(set_capabilities(None, CapabilitySets { effective, permitted, inheritable })?)
-}
-
-/// Returns what this system can enforce, or the reason that it can enforce nothing. The kernel is asked once.
-pub(crate) fn supported_protections() -> Result<&'static SupportedProtections, ConfinementUnavailable> {
-    static ANSWER: OnceLock<Result<SupportedProtections, ConfinementUnavailable>> = OnceLock::new();
-    ANSWER.get_or_init(detect).as_ref().map_err(Clone::clone)
-}
-
-fn detect() -> Result<SupportedProtections, ConfinementUnavailable> {
+/// Returns what Landlock can enforce here, or the reason that it can enforce nothing.
+pub(super) fn detect() -> Result<SupportedProtections, ConfinementUnavailable> {
     let abi = sys::landlock_abi().map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::NOSYS) => ConfinementUnavailable::NoLandlock,
         Some(Errno::OPNOTSUPP) => ConfinementUnavailable::LandlockDisabled,
@@ -103,17 +68,12 @@ fn detect() -> Result<SupportedProtections, ConfinementUnavailable> {
         .filter(|(_, since, part)| *since <= abi && sys::landlock_ruleset(part).is_ok())
         .map(|(what, ..)| *what)
         .collect();
-    let supported = SupportedProtections { abi, protections };
-    // A ruleset can be allowed and entering it forbidden, so a thread enters one.
-    let ruleset = sys::landlock_ruleset(&attributes(&Confinement::new(), &supported));
-    let entered = ruleset.and_then(|ruleset| on_confined_thread(ruleset, || Ok(())));
-    entered.map_err(|error| ConfinementUnavailable::Refused { reason: error.to_string() })?;
-    Ok(supported)
+    Ok(SupportedProtections { abi, protections })
 }
 
 /// Returns what the ruleset of `confinement` handles, as far as the kernel knows it.
 // The kernel refuses a ruleset that names anything it does not know.
-fn attributes(confinement: &Confinement, supported: &SupportedProtections) -> RulesetAttributes {
+fn attributes(network: bool, supported: &SupportedProtections) -> RulesetAttributes {
     let mut all = RulesetAttributes::default();
     for (what, _, part) in PROTECTIONS {
         if supported.protections.contains(&what) {
@@ -126,78 +86,46 @@ fn attributes(confinement: &Confinement, supported: &SupportedProtections) -> Ru
     if supported.abi >= 2 {
         all.files |= REFER;
     }
-    if confinement.allows_network() {
+    if network {
         all.tcp = 0;
     }
     all
 }
 
-fn ruleset(confinement: &Confinement, supported: &SupportedProtections) -> io::Result<OwnedFd> {
-    let attributes = attributes(confinement, supported);
+/// A path and the access to it, beside those of a confinement.
+pub(super) struct ExtraGrant<'a> {
+    pub(super) path: &'a Path,
+    pub(super) write: bool,
+}
+
+/// Creates the ruleset of `confinement` and `extra`. `network` is true if TCP is not restricted. The paths mean what
+/// they mean to the calling process, so this is called where the program will be.
+pub(super) fn ruleset(
+    confinement: &Confinement,
+    extra: &[ExtraGrant<'_>],
+    network: bool,
+    supported: &SupportedProtections,
+) -> io::Result<OwnedFd> {
+    let attributes = attributes(network, supported);
     let ruleset = sys::landlock_ruleset(&attributes)?;
-    for grant in confinement.grants() {
+    let grants =
+        confinement.grants().iter().map(|grant| ExtraGrant { path: &grant.path, write: grant.write });
+    for ExtraGrant { path, write } in
+        grants.chain(extra.iter().map(|extra| ExtraGrant { path: extra.path, write: extra.write }))
+    {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         // The path's links were followed when it was granted. One that is there now was put there since, perhaps by
         // a confined program.
-        let Ok(object) = openat2(CWD, &grant.path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
+        let Ok(object) = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
             continue; // nothing is there that could be granted
         };
-        let mut rights = attributes.files & if grant.write { WRITE } else { READ };
+        let mut rights = attributes.files & if write { WRITE } else { READ };
         if FileType::from_raw_mode(fstat(&object)?.st_mode) != FileType::Directory {
             rights &= FILE_RIGHTS;
         }
         sys::landlock_allow(ruleset.as_fd(), object.as_fd(), rights)?;
     }
     Ok(ruleset)
-}
-
-/// The reason that a program was not started.
-pub(crate) enum StartFailure {
-    /// The confinement could not be set up.
-    Confinement(io::Error),
-    /// The start itself failed.
-    Start(io::Error),
-}
-
-/// Calls `start` so that everything it starts is confined.
-pub(crate) fn confined<T: Send>(
-    confinement: Option<&Confinement>,
-    start: impl FnOnce() -> io::Result<T> + Send,
-) -> Result<T, StartFailure> {
-    let Some(confinement) = confinement else { return start().map_err(StartFailure::Start) };
-    // A command that demands what the system cannot enforce was refused before, so this one chose best effort.
-    let Ok(supported) = supported_protections() else { return start().map_err(StartFailure::Start) };
-    let ruleset = ruleset(confinement, supported).map_err(StartFailure::Confinement)?;
-    on_confined_thread(ruleset, || Ok(start()))
-        .map_err(StartFailure::Confinement)?
-        .map_err(StartFailure::Start)
-}
-
-/// The stack of a thread that only starts one program. The default of 2 MiB would be mapped for every confined run.
-const STARTER_STACK_BYTES: usize = 128 * 1024;
-
-/// Calls `work` on a new thread that the ruleset confines.
-///
-/// # Errors
-/// If the thread cannot be made or confined, and those of `work`.
-fn on_confined_thread<T: Send>(
-    ruleset: OwnedFd,
-    work: impl FnOnce() -> io::Result<T> + Send,
-) -> io::Result<T> {
-    std::thread::scope(|scope| {
-        let thread =
-            std::thread::Builder::new().name("confined-start".into()).stack_size(STARTER_STACK_BYTES);
-        let confined = move || {
-            // `landlock_restrict_self(2)` demands it of a process without privileges. It also keeps set-user-id
-            // programs from gaining any.
-            set_no_new_privs(true)?;
-            drop_capabilities()?;
-            sys::landlock_restrict_thread(ruleset.as_fd())?;
-            drop(ruleset);
-            work()
-        };
-        thread.spawn_scoped(scope, confined)?.join().map_err(|_| io::Error::other("the thread panicked"))?
-    })
 }
 
 #[cfg(test)]
@@ -207,7 +135,7 @@ mod tests {
     fn attributes_of(abi: u32, confinement: &Confinement) -> (u64, u64, u64) {
         let known = PROTECTIONS.iter().filter(|(_, since, _)| *since <= abi).map(|(what, ..)| *what);
         let supported = SupportedProtections { abi, protections: known.collect() };
-        let attributes = attributes(confinement, &supported);
+        let attributes = attributes(confinement.allows_network(), &supported);
         (attributes.files, attributes.tcp, attributes.scoped)
     }
 

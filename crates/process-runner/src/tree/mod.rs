@@ -8,19 +8,27 @@
 //! | macOS, other Unix | process group | process groups, with a [`guardian`](crate::guardian) |
 //! | Windows | job object | job object |
 
+#[cfg(target_os = "linux")]
+mod child;
 #[cfg(unix)]
 mod descriptors;
 mod exit;
 #[cfg(target_os = "linux")]
+pub(crate) mod foreground;
+#[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(unix)]
 mod launch;
+#[cfg(target_os = "linux")]
+mod layers;
 #[cfg(unix)]
 mod leader;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(all(unix, not(target_os = "linux")))]
 mod macos;
+#[cfg(target_os = "linux")]
+mod namespaces;
 mod protections;
 #[cfg(unix)]
 mod resolve;
@@ -29,6 +37,8 @@ mod resources;
 mod run_id;
 #[cfg(unix)]
 mod scan;
+#[cfg(target_os = "linux")]
+mod seccomp;
 #[cfg(unix)]
 mod sys;
 #[cfg(not(target_os = "linux"))]
@@ -65,13 +75,11 @@ pub(crate) use scan::{ProcessScan, ScanQuery, TreeMember};
 pub(crate) use sys::ignore_termination_signals;
 
 #[cfg(target_os = "linux")]
-use landlock::supported_protections;
-#[cfg(target_os = "linux")]
-pub(crate) use landlock::{StartFailure, confined};
+use layers::{StartFailure, start, supported_protections};
 #[cfg(not(target_os = "linux"))]
 use unconfined::supported_protections;
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(crate) use unconfined::{StartFailure, confined};
+use unconfined::{StartFailure, start};
 
 #[cfg(windows)]
 pub(crate) use windows::*;

@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
+use process_runner::ConfinementLevel;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -15,7 +16,7 @@ use super::error::{ConfigLocation, Error};
 use super::keys::{self, ROLE};
 use super::setting::{Setting, SettingSource};
 use super::tables::Config;
-use super::value::{ConfinementMode, describe};
+use super::value::{ConfinementMode, EnvironmentMode, describe};
 use did_you_mean::nearest;
 
 /// The name of the file that is looked for.
@@ -287,7 +288,8 @@ impl<'a> FileText<'a> {
         }
     }
 
-    /// Refuses a discovered file that sets the policy, or has programs run less confined.
+    /// Refuses a discovered file that sets the policy, or has programs run less confined or with more of the
+    /// environment.
     fn check_policy(&self, config: &Config, table: &DeTable<'_>) -> Result<(), Error> {
         let policy = &config.policy;
         let is_from_file = |source: &SettingSource| matches!(source, SettingSource::File { .. });
@@ -296,12 +298,26 @@ impl<'a> FileText<'a> {
             ("policy.marker_key", is_from_file(&policy.marker_key.source), "a key"),
             ("policy.audit", is_from_file(&policy.audit.source), "an audit"),
             ("policy.audit_when_full", is_from_file(&policy.audit_when_full.source), "an audit"),
+            (
+                "commands.environment",
+                is_from_file(&config.commands.environment.source)
+                    && *config.commands.environment == EnvironmentMode::Inherit,
+                "\"inherit\"",
+            ),
+            ("commands.variables", is_from_file(&config.commands.variables.source), "variables"),
+            ("policy.approvers", is_from_file(&policy.approvers.source), "approvers"),
             // Files are made and removed there.
             ("traces.folder", is_from_file(&config.traces.folder.source), "a folder"),
             (
                 "policy.confinement",
-                is_from_file(&policy.confinement.source) && *policy.confinement != ConfinementMode::On,
-                "confinement other than \"on\"",
+                is_from_file(&policy.confinement.source) && *policy.confinement != ConfinementMode::Required,
+                "confinement other than \"required\"",
+            ),
+            (
+                "policy.confinement_level",
+                is_from_file(&policy.confinement_level.source)
+                    && *policy.confinement_level < ConfinementLevel::default(),
+                "a level below the default",
             ),
         ];
         match forbidden.into_iter().find(|(_, is_set, _)| *is_set) {

@@ -32,7 +32,7 @@ pub struct SettingEntry {
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 71] = [
+pub(super) const KEYS: &[&str] = &[
     "roots",
     "toolsets",
     "results",
@@ -41,6 +41,7 @@ pub(super) const KEYS: [&str; 71] = [
     "limits.max_concurrent_calls",
     "limits.max_output_bytes",
     "commands.environment",
+    "commands.variables",
     "context.catalogue",
     "logs.sources",
     "databases.connections",
@@ -55,7 +56,10 @@ pub(super) const KEYS: [&str; 71] = [
     "policy.audit",
     "policy.audit_when_full",
     "policy.confinement",
+    "policy.confinement_level",
     "policy.network",
+    "policy.approvers",
+    "policy.approval_timeout_ms",
     "http.listen",
     "http.behind_proxy",
     "http.hosts",
@@ -147,7 +151,7 @@ pub(super) fn variable(key: &str) -> String {
 /// Returns the key whose variable is the prefix followed by `rest`.
 // By comparing whole names: `_` stands for `.` and for itself, so a variable cannot be turned back into its key.
 pub(super) fn by_variable(rest: &str) -> Option<&'static str> {
-    KEYS.into_iter().find(|key| variable(key).strip_prefix(VARIABLE_PREFIX) == Some(rest))
+    KEYS.iter().copied().find(|key| variable(key).strip_prefix(VARIABLE_PREFIX) == Some(rest))
 }
 
 /// An operation on the setting of one key, whatever the type of its value.
@@ -161,6 +165,15 @@ trait SettingVisitor {
 struct AllowedValues<T> {
     check: Box<dyn Fn(&T) -> bool>,
     expected: String,
+}
+
+/// The description of the names that `commands.variables` takes.
+const VARIABLES: &str = "a list of names of variables, which may end in `*`";
+
+/// Returns true if `name` is that of a variable, or the beginning of one and a `*`.
+fn is_variable(name: &str) -> bool {
+    let name = name.strip_suffix('*').unwrap_or(name);
+    !name.is_empty() && !name.contains(['=', '\0', '*'])
 }
 
 /// Calls `visitor` with the setting of `key`. Returns `None` if there is no such key.
@@ -193,6 +206,13 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
             visitor.visit(&mut limits.max_output_bytes, within(1000..=64 << 20, " of bytes"))
         }
         "commands.environment" => visitor.visit(&mut commands.environment, any()),
+        "commands.variables" => visitor.visit(
+            &mut commands.variables,
+            AllowedValues {
+                check: Box::new(|names: &Vec<String>| names.iter().all(|name| is_variable(name))),
+                expected: VARIABLES.to_owned(),
+            },
+        ),
         "logs.sources" => visitor.visit(
             &mut config.logs.sources,
             AllowedValues {
@@ -219,7 +239,12 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
         "policy.audit" => visitor.visit(&mut config.policy.audit, any()),
         "policy.audit_when_full" => visitor.visit(&mut config.policy.audit_when_full, any()),
         "policy.confinement" => visitor.visit(&mut config.policy.confinement, any()),
+        "policy.confinement_level" => visitor.visit(&mut config.policy.confinement_level, any()),
         "policy.network" => visitor.visit(&mut config.policy.network, any()),
+        "policy.approvers" => visitor.visit(&mut config.policy.approvers, any()),
+        "policy.approval_timeout_ms" => {
+            visitor.visit(&mut config.policy.approval_timeout_ms, within(1..=MAX_TIME, " of milliseconds"))
+        }
         "http.listen" => visitor.visit(&mut http.listen, any()),
         "http.behind_proxy" => visitor.visit(&mut http.behind_proxy, any()),
         "http.hosts" => visitor.visit(&mut http.hosts, any()),

@@ -23,8 +23,11 @@
 //! marker_key = "marker.key"      # with it a signed marker must name the role
 //! audit = "audit.jsonl"          # a line for each call and refusal; none where left out
 //! audit_when_full = "count"      # or "refuse": no call runs that cannot be recorded
-//! confinement = "auto"           # or "on", "off": whether programs reach only what their caller may
+//! confinement = "auto"           # or "required", "off": whether programs reach only what their caller may
+//! confinement_level = "namespaces"   # or "filesystem", "system_calls", "strict"
 //! network = true                 # whether confined programs may use TCP
+//! approvers = "auto"             # or "client", "operator": who approves calls that a role asks about
+//! approval_timeout_ms = 300000   # the time that such a call waits; no answer is no
 //!
 //! [context]
 //! catalogue = "context.toml"     # roles and layout of compile_context, beneath a root; the built-in ones by default
@@ -112,4 +115,6 @@ pub use tables::{
     CommandsTable, Config, ContextTable, DatabasesTable, InspectTable, LimitsTable, LogsTable, PolicyTable,
     RedactionTable, SessionsTable, TracesTable,
 };
-pub use value::{AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets};
+pub use value::{
+    Approvers, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets,
+};

@@ -3,10 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use process_runner::ConfinementLevel;
+
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
-    AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets, split_named,
+    Approvers, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets,
+    split_named,
 };
 
 /// The configuration of a server. The documentation of the [module](super) explains each key.
@@ -78,8 +81,15 @@ pub struct PolicyTable {
     pub audit_when_full: Setting<AuditWhenFull>,
     /// The confinement of programs. `auto` by default.
     pub confinement: Setting<ConfinementMode>,
+    /// The layers of the confinement. `namespaces` by default.
+    pub confinement_level: Setting<ConfinementLevel>,
     /// True if confined programs may use TCP. True by default.
     pub network: Setting<bool>,
+    /// The persons who may approve a call that the policy asks about. `auto` by default: the client's user, else the
+    /// operator.
+    pub approvers: Setting<Approvers>,
+    /// The time that a call waits for an approval: 1 to 86,400,000; 300,000 by default.
+    pub approval_timeout_ms: Setting<u64>,
 }
 
 /// `[context]`
@@ -166,8 +176,12 @@ pub struct SessionsTable {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CommandsTable {
-    /// The part of the server's environment that a command gets: all of it by default.
+    /// The part of the server's environment that a command gets. By default all of it where the one caller may do
+    /// everything, else what programs need to work.
     pub environment: Setting<EnvironmentMode>,
+    /// The names of further variables that a command gets where it does not get all; a `*` at the end stands for any
+    /// ending. None by default.
+    pub variables: Setting<Vec<String>>,
 }
 
 /// `[inspect]`
@@ -217,7 +231,10 @@ impl Default for Config {
                 audit: default(None),
                 audit_when_full: default(AuditWhenFull::Count),
                 confinement: default(ConfinementMode::Auto),
+                confinement_level: default(ConfinementLevel::Namespaces),
                 network: default(true),
+                approvers: default(Approvers::Auto),
+                approval_timeout_ms: default(300_000),
             },
             limits: LimitsTable {
                 call_timeout_ms: default(120_000),
@@ -230,7 +247,10 @@ impl Default for Config {
             inspect: InspectTable { target: default(String::new()), allow_signals: default(false) },
             context: ContextTable { catalogue: default(None) },
             traces: TracesTable { folder: default(None) },
-            commands: CommandsTable { environment: default(EnvironmentMode::Inherit) },
+            commands: CommandsTable {
+                environment: default(EnvironmentMode::Auto),
+                variables: default(Vec::new()),
+            },
             sessions: SessionsTable {
                 state_dir: default(None),
                 agents: default(None),

@@ -75,7 +75,8 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     limits.max_timeout_ms = 600000 (default)
     limits.max_concurrent_calls = 64 (default)
     limits.max_output_bytes = 4194304 (default)
-    commands.environment = "inherit" (default)
+    commands.environment = "auto" (default)
+    commands.variables = [] (default)
     context.catalogue = "" (default)
     logs.sources = [] (default)
     databases.connections = [not shown] (default)
@@ -90,7 +91,10 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     policy.audit = "" (default)
     policy.audit_when_full = "count" (default)
     policy.confinement = "auto" (default)
+    policy.confinement_level = "namespaces" (default)
     policy.network = true (default)
+    policy.approvers = "auto" (default)
+    policy.approval_timeout_ms = 300000 (default)
     sessions.state_dir = "" (default)
     sessions.agents = "" (default)
     sessions.command = [] (default)
@@ -206,7 +210,8 @@ enabled = true
 environment_values = true
 variables = ["MY_ID"]
 [policy]
-confinement = "on"
+confinement = "required"
+confinement_level = "strict"
 network = false
 [logs]
 sources = ["api=logs/*.log"]
@@ -231,8 +236,9 @@ sources = ["api=logs/*.log"]
     limits.max_concurrent_calls = 2 ($P/coretools.toml:8)
     limits.max_output_bytes = 5000 ($P/coretools.toml:9)
     commands.environment = "minimal" ($P/coretools.toml:11)
+    commands.variables = [] (default)
     context.catalogue = "" (default)
-    logs.sources = ["api=logs/*.log"] ($P/coretools.toml:20)
+    logs.sources = ["api=logs/*.log"] ($P/coretools.toml:21)
     databases.connections = [not shown] (default)
     inspect.target = "" (default)
     inspect.allow_signals = false (default)
@@ -244,8 +250,11 @@ sources = ["api=logs/*.log"]
     policy.marker_key = "" (default)
     policy.audit = "" (default)
     policy.audit_when_full = "count" (default)
-    policy.confinement = "on" ($P/coretools.toml:17)
-    policy.network = false ($P/coretools.toml:18)
+    policy.confinement = "required" ($P/coretools.toml:17)
+    policy.confinement_level = "strict" ($P/coretools.toml:18)
+    policy.network = false ($P/coretools.toml:19)
+    policy.approvers = "auto" (default)
+    policy.approval_timeout_ms = 300000 (default)
     sessions.state_dir = "" (default)
     sessions.agents = "" (default)
     sessions.command = [] (default)
@@ -325,7 +334,7 @@ fn a_flag_beats_a_variable_and_a_variable_beats_the_file() {
     let config = project.load(&variables).unwrap();
     assert_eq!(*config.toolsets, Toolsets::Chosen(vec!["git".into(), "ci".into()]));
     assert_eq!(config.toolsets.source, SettingSource::Variable("CORETOOLS_TOOLSETS".into()));
-    assert_eq!(*config.commands.environment, EnvironmentMode::Inherit);
+    assert_eq!(*config.commands.environment, EnvironmentMode::Auto);
     assert_eq!(*config.limits.max_concurrent_calls, 3);
     assert_eq!(*config.roots, [project.path().join("variable"), "/absolute".into()]);
     assert_eq!(*config.results, ResultFormat::Text);
@@ -367,7 +376,9 @@ fn a_value_of_the_wrong_type_or_size_says_what_was_expected() {
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = -1\n"), @"$P/coretools.toml:2:19: `limits.call_timeout_ms` must be a whole number of milliseconds from 1 to 86400000, not the number -1");
     insta::assert_snapshot!(error("[limits]\nmax_concurrent_calls = 0\n"), @"$P/coretools.toml:2:24: `limits.max_concurrent_calls` must be a whole number from 1 to 4096, not the number 0");
     insta::assert_snapshot!(error("[redaction]\nenabled = \"no\"\nvariables = 3\n"), @r#"$P/coretools.toml:2:11: `redaction.enabled` must be true or false, not the text "no""#);
-    insta::assert_snapshot!(error("[commands]\nenvironment = \"empty\"\n"), @r#"$P/coretools.toml:2:15: `commands.environment` must be "inherit" or "minimal", not the text "empty""#);
+    insta::assert_snapshot!(error("[commands]\nenvironment = \"empty\"\n"), @r#"$P/coretools.toml:2:15: `commands.environment` must be "auto" or "inherit" or "minimal", not the text "empty""#);
+    insta::assert_snapshot!(error("[commands]\nenvironment = \"inherit\"\n"), @"");
+    insta::assert_snapshot!(error("[commands]\nvariables = [\"A\"]\n"), @"");
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = 2000\nmax_timeout_ms = 1000\n"), @"`limits.call_timeout_ms` is 2000 ($P/coretools.toml:2), but `limits.max_timeout_ms` is 1000 ($P/coretools.toml:3): the first must not be larger");
     insta::assert_snapshot!(ConfiguredProject::new("").error(&[("CORETOOLS_REDACTION_ENABLED", "maybe")]), @r#"environment variable CORETOOLS_REDACTION_ENABLED: `redaction.enabled` must be true or false, not "maybe""#);
     let flags = SettingFlags { results: Some("json".into()), ..SettingFlags::default() };
@@ -504,6 +515,9 @@ fn a_found_file_brings_no_policy_and_takes_no_confinement_away() {
         ("[policy]\nconfinement = \"off\"", false),
         ("[policy]\nconfinement = \"auto\"", false),
         ("[policy]\nconfinement = \"on\"", true),
+        ("[policy]\nconfinement = \"required\"", true),
+        ("[policy]\nconfinement_level = \"filesystem\"", false),
+        ("[policy]\nconfinement_level = \"strict\"", true),
         ("[policy]\nnetwork = false", true),
     ] {
         assert_eq!(ConfiguredProject::new(text).load(&[]).is_ok(), allowed, "{text}");
