@@ -11,6 +11,7 @@ use crate::ci::{
     ReadCommandOutput, RunCommand, ServerDiagnostics, ServerFacts, StartCommand, StartedCommand, StopCommand,
     SuccessOutput, WriteCommandInput, build, diagnose, toolchains,
 };
+use crate::workspace::Workspace;
 use process_runner::SystemCallPermission;
 use role_policy::{Access, Effect, SystemCallGroup};
 use std::sync::Arc;
