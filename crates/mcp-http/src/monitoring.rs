@@ -17,6 +17,11 @@ pub(crate) async fn healthz() -> Response {
 /// Answers whether the server takes calls.
 pub(crate) async fn readyz(State(app): State<App>) -> Response {
     match app.ready.load(Ordering::Relaxed) && !app.shutting_down.is_cancelled() {
+        // Others are served meanwhile, so that the server is ready.
+        true if app.authenticator.waits_for_issuer() => response::text(
+            StatusCode::OK,
+            "ready; the keys of the JWT issuer could not be fetched, so that JWTs are refused\n",
+        ),
         true => response::text(StatusCode::OK, "ready\n"),
         false => response::text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
     }

@@ -130,6 +130,10 @@ impl Authorizer {
 
     /// Returns true if the caller may use what the server offers in `area`.
     pub(super) fn grants(&self, area: ProtocolArea) -> bool {
+        if ProtocolArea::OF_CLIENT.contains(&area) {
+            // The filter hides what the server offers, and this is what the client does.
+            return self.policy.get().grants_area(&self.caller, area.name());
+        }
         self.grants_name(area.name())
     }
 
@@ -265,12 +269,15 @@ mod tests {
             let instructions = authorizer.grants_instructions().then_some("mcp/instructions");
             areas.chain(instructions).collect::<Vec<_>>()
         };
-        const ALL: [&str; 6] = [
+        const ALL: [&str; 9] = [
             "mcp/prompts",
             "mcp/resources",
             "mcp/completions",
             "mcp/tasks",
             "mcp/skills",
+            "mcp/sampling",
+            "mcp/elicitation",
+            "mcp/roots",
             "mcp/instructions",
         ];
         let rule = "[[roles.r.require]]\nid = \"R\"\ntools = [\"a\"]\narguments = { x = { max = 1 } }";

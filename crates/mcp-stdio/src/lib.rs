@@ -29,6 +29,10 @@ mod completions;
 mod context;
 mod doctor;
 mod error;
+#[cfg(all(feature = "hooks", target_os = "linux"))]
+mod exec;
+#[cfg(feature = "hooks")]
+mod hook;
 mod index;
 #[cfg(feature = "new")]
 mod new;
@@ -105,6 +109,13 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
         Some(Command::Man(man)) => return Ok(print(&man.run(cli::command(program))?)),
         #[cfg(feature = "new")]
         Some(Command::New(arguments)) => return new::new(&arguments),
+        // Without the log, a runtime or tools: a client waits for the answer before every tool.
+        #[cfg(feature = "hooks")]
+        Some(Command::Hook { command }) => return hook::run(program, &cli.options, command),
+        #[cfg(all(feature = "hooks", target_os = "linux"))]
+        Some(Command::Exec(arguments)) => return exec::exec(program, &cli.options, &arguments),
+        #[cfg(all(feature = "hooks", target_os = "linux"))]
+        Some(Command::Shell(arguments)) => return exec::shell(program, &cli.options, &arguments),
         _ => {}
     }
     let settings = read_settings::read(program, &cli.options.flags(), cli.options.agent_command.clone());

@@ -5,6 +5,7 @@ use crate::limits::RoleLimits;
 use crate::path_rule::PathRule;
 use crate::problem::{PolicyProblem, Severity};
 use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, ToolSelector};
+use crate::system_calls::SystemCallGroup;
 use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -44,6 +45,8 @@ pub(crate) struct DraftRole {
     pub(crate) may_use: Vec<LocatedText>,
     pub(crate) documents: Vec<String>,
     pub(crate) roots: Option<Vec<String>>,
+    /// Groups of system calls that programs may make. A role has those of the roles that it extends too.
+    pub(crate) system_calls: Vec<SystemCallGroup>,
     pub(crate) limits: RoleLimits,
     pub(crate) rules: Vec<DraftRule>,
     pub(crate) examples: Vec<PolicyExample>,
@@ -246,7 +249,7 @@ impl DraftReader<'_> {
     }
 
     fn role(&mut self, name: LocatedText, table: &DeTable<'_>) -> DraftRole {
-        const KEYS: [&str; 13] = [
+        const KEYS: [&str; 14] = [
             "description",
             "extends",
             "allow",
@@ -255,6 +258,7 @@ impl DraftReader<'_> {
             "may_use",
             "documents",
             "roots",
+            "system_calls",
             "limits",
             "require",
             "must_allow",
@@ -272,10 +276,22 @@ impl DraftReader<'_> {
                 "may_use" => role.may_use = self.texts(value, key),
                 "documents" => role.documents = self.strings(value, key),
                 "roots" => role.roots = Some(self.folders(value, key)),
+                "system_calls" => role.system_calls = self.system_calls(value),
                 "limits" => role.limits = self.limits(value),
                 "require" => {
                     for (line, rule) in self.tables(value, key) {
                         let rule = self.rule(line, rule);
+                        // Refusals, the audit and explanations name a rule by its id.
+                        let same = role.rules.iter().find(|other| !rule.id.is_empty() && other.id == rule.id);
+                        if let Some(line_of_other) = same.map(|other| other.line) {
+                            self.error(
+                                line,
+                                format!(
+                                    "the role has a rule `{}` already, in line {line_of_other}; give each rule an `id` of its own",
+                                    rule.id
+                                ),
+                            );
+                        }
                         role.rules.push(rule);
                     }
                 }
@@ -283,6 +299,21 @@ impl DraftReader<'_> {
             }
         }
         role
+    }
+
+    fn system_calls(&mut self, value: TomlField<'_, '_>) -> Vec<SystemCallGroup> {
+        let mut groups = Vec::new();
+        for text in self.texts(value, "system_calls") {
+            match SystemCallGroup::from_name(&text.text) {
+                Some(group) => groups.push(group),
+                None => {
+                    let allowed = SystemCallGroup::ALL.map(|group| format!("`{group}`")).join(", ");
+                    let message = format!("`system_calls` has `{}`; it may have {allowed}", text.text);
+                    self.error(text.line, message);
+                }
+            }
+        }
+        groups
     }
 
     fn limits(&mut self, value: TomlField<'_, '_>) -> RoleLimits {

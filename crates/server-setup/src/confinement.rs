@@ -23,7 +23,7 @@ pub fn confine(
 ) -> Result<ConfinementPolicy, Error> {
     if *settings.config.policy.confinement == ConfinementMode::Auto && is_full(policy, caller, tools) {
         return Ok(ConfinementPolicy::off(
-            "the role may do everything; `policy.confinement = \"on\"` confines it too",
+            "the role may do everything; `policy.confinement = \"required\"` confines it too",
         ));
     }
     confine_all(settings, workspace)
@@ -42,7 +42,7 @@ pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<Confine
             }
             Ok(_) => true,
         },
-        ConfinementMode::On => false,
+        ConfinementMode::Required => false,
     };
     // The session's own folder, if it has one. If that cannot be used it is `/tmp`, as `temp_dir` would name it again.
     let default_folder = std::env::temp_dir();
@@ -66,6 +66,7 @@ pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<Confine
     Ok(ConfinementPolicy::new(workspace, &toolchains, temporary)
         .without(&protected_files::server_only(settings))
         .network(*settings.config.policy.network)
+        .level(*settings.config.policy.confinement_level)
         .best_effort(best_effort))
 }
 

@@ -24,6 +24,8 @@ pub mod instructions;
 pub mod log;
 pub mod manual;
 mod narrowing;
+#[cfg(feature = "hooks")]
+pub mod native_tools;
 #[cfg(unix)]
 pub mod open_file_limit;
 pub mod policy;
@@ -35,6 +37,8 @@ pub mod resources;
 mod session_identity;
 pub mod sessions;
 pub mod settings;
+#[cfg(feature = "hooks")]
+pub mod settings_snapshot;
 pub mod setup;
 pub mod toolsets;
 pub mod trusted_text;

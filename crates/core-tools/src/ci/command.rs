@@ -159,6 +159,18 @@ impl Commands {
         self.confinement.apply(command)
     }
 
+    /// Returns `command` as [`confine`](Self::confine) does, and lets it connect to the user's SSH agent.
+    ///
+    /// Where only what is granted is mounted, the agent's socket would not be there.
+    #[cfg(feature = "git")]
+    pub(crate) fn confine_with_ssh_agent(&self, command: Command) -> Command {
+        let socket = self.runner.environment_value("SSH_AUTH_SOCK").map(Path::new);
+        match (self.confinement.confinement(), socket.filter(|path| path.is_absolute())) {
+            (Some(confinement), Some(socket)) => command.confined(confinement.write(socket)),
+            _ => self.confine(command),
+        }
+    }
+
     /// Returns the runner of the commands.
     pub(crate) fn runner(&self) -> &Runner {
         &self.runner

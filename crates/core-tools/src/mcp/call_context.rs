@@ -10,8 +10,9 @@ use super::permits::{CallAdmission, CallPermit, PermitRelease, ProcessPermits};
 use super::progress::ProgressReporter;
 use super::tool_caller::ToolCaller;
 use super::tool_directory::ToolDirectory;
+use crate::redact::Redactor;
 use crate::workspace::{AccessLimit, Workspace};
-use role_policy::{CallScope, Caller, Policy, RoleLimits};
+use role_policy::{CallScope, Caller, Policy, RoleLimits, SystemCallGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,8 @@ pub struct CallContext {
     pub role_limit: Option<Duration>,
     /// The paths that the policy lets this call reach. Everything, outside a host.
     pub scope: CallScope,
+    /// The system calls that the programs of this call may make beside the usual ones. None outside a host.
+    pub system_calls: Vec<SystemCallGroup>,
     /// The caller's own limits, on top of those of its role. None by default.
     pub limits: RoleLimits,
     /// A permit that the transport has acquired for this call from [`Host::call_permits`](super::Host::call_permits).
@@ -55,6 +58,8 @@ pub struct CallContext {
     /// The principal whose background programs and sessions the call is about; the caller's own by default. The code
     /// that sets it checks first that the caller may act for that principal.
     pub owner: Option<String>,
+    /// Masks what the caller sees. None outside a host.
+    pub(super) redactor: Option<Redactor>,
     /// The tools that the caller may call, for a tool that searches among them. None for others.
     pub(super) directory: Option<ToolDirectory>,
     /// Makes calls in the name of the caller, for a tool that calls others. None for others.
@@ -75,6 +80,7 @@ impl CallContext {
             max_timeout: HostLimits::default().max_timeout,
             role_limit: None,
             scope: CallScope::default(),
+            system_calls: Vec::new(),
             limits: RoleLimits::default(),
             call_permit: None,
             call_admission: None,
@@ -84,6 +90,7 @@ impl CallContext {
             unrestricted: false,
             policy: None,
             owner: None,
+            redactor: None,
             directory: None,
             tool_caller: None,
             found: FoundTools::default(),

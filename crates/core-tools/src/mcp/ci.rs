@@ -11,7 +11,9 @@ use crate::ci::{
     ReadCommandOutput, RunCommand, ServerDiagnostics, ServerFacts, StartCommand, StartedCommand, StopCommand,
     SuccessOutput, WriteCommandInput, build, diagnose, toolchains,
 };
-use role_policy::{Access, Effect};
+use crate::workspace::Workspace;
+use process_runner::SystemCallPermission;
+use role_policy::{Access, Effect, SystemCallGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -281,11 +283,31 @@ fn build_or_restore(commands: Commands, goal: BuildGoal, max_timeout: Duration) 
     .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))
 }
 
+/// Returns what commands of `caller` may reach that run outside a host, as those of this server do: by the rules of its
+/// roles, and the system calls that they have.
+#[must_use]
+pub fn policy_scope(
+    policy: &role_policy::Policy,
+    caller: &role_policy::Caller,
+    scope: &role_policy::CallScope,
+    workspace: &Workspace,
+) -> CommandScope {
+    let groups = policy.system_calls(caller);
+    let system_calls = groups.into_iter().filter_map(system_call_permission).collect();
+    let folders = |access| {
+        let located = scope.folders(access)?.into_iter().filter_map(|folder| workspace.locate(folder).ok());
+        Some(located.map(|folder| folder.to_absolute()).collect())
+    };
+    CommandScope { read: folders(Access::Read), write: folders(Access::Write), workspace: None, system_calls }
+}
+
 /// Returns what the commands of this call may reach. Confinement grants whole folders: a command can reach what
 /// the policy leaves out within them.
 pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Result<CommandScope, ToolError> {
+    let system_calls = context.system_calls.iter().filter_map(|group| system_call_permission(*group));
+    let system_calls = system_calls.collect();
     if context.scope.reaches_all_paths() {
-        return Ok(CommandScope::default());
+        return Ok(CommandScope { system_calls, ..CommandScope::default() });
     }
     let workspace = commands.workspace();
     let folders = |access| {
@@ -298,7 +320,18 @@ pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Resul
         read: folders(Access::Read),
         write: folders(Access::Write),
         workspace: Some(context.within(workspace)?),
+        system_calls,
     })
+}
+
+/// Returns the permission of a confinement that a policy's group stands for.
+fn system_call_permission(group: SystemCallGroup) -> Option<SystemCallPermission> {
+    match group {
+        SystemCallGroup::Tracing => Some(SystemCallPermission::Tracing),
+        SystemCallGroup::Profiling => Some(SystemCallPermission::Profiling),
+        SystemCallGroup::UserNamespaces => Some(SystemCallPermission::UserNamespaces),
+        _ => None,
+    }
 }
 
 /// Returns the owner of the background commands of this call: the caller. A local server has one caller, with an

@@ -75,6 +75,7 @@ impl ProxySession {
             is_stale: false,
             refresh: None,
             withheld: Vec::new(),
+            has_told_of_no_tools: false,
         };
         Self { state: Arc::new(Mutex::new(state)), client, wake }
     }

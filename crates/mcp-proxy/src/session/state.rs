@@ -73,6 +73,8 @@ pub(super) struct ProxySessionState {
     pub(super) refresh: Option<ListRefresh>,
     /// The tools that were withheld last, so that each is logged once.
     pub(super) withheld: Vec<WithheldTool>,
+    /// True once the log says that the role has none of the server's tools.
+    pub(super) has_told_of_no_tools: bool,
 }
 
 impl std::fmt::Debug for ProxySessionState {
@@ -200,6 +202,8 @@ pub(super) struct ListRefresh {
     pub(super) pages: usize,
     /// True if the list has changed while it was read.
     pub(super) is_stale: bool,
+    /// The time by which all pages must have come.
+    pub(super) deadline: Option<Instant>,
 }
 
 impl PendingCall {

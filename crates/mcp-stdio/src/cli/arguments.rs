@@ -114,6 +114,21 @@ pub(crate) enum Command {
     #[cfg(all(feature = "wrap", unix))]
     #[command(after_help = crate::wrap::EXAMPLES)]
     Wrap(Box<crate::wrap::WrapArguments>),
+    /// Judge what an agent does with its own tools: the hook of its client
+    #[cfg(feature = "hooks")]
+    #[command(after_help = crate::hook::EXAMPLES)]
+    Hook {
+        #[command(subcommand)]
+        command: crate::hook::HookCommand,
+    },
+    /// Run a command in the foreground, with the role's rules and confinement, a time limit, and the end of all that it starts
+    #[cfg(all(feature = "hooks", target_os = "linux"))]
+    #[command(after_help = crate::exec::EXAMPLES)]
+    Exec(crate::exec::ExecArguments),
+    /// Run a line of bash as `exec` runs a command, for programs that take a shell
+    #[cfg(all(feature = "hooks", target_os = "linux"))]
+    #[command(after_help = crate::exec::SHELL_EXAMPLES)]
+    Shell(crate::exec::ShellArguments),
     /// Start, watch and end sessions of agents
     #[cfg(all(feature = "sessions", unix))]
     #[command(after_help = session::EXAMPLES)]

@@ -14,10 +14,10 @@ pub enum ConfinementLevel {
     /// Landlock: files, TCP and signals.
     Filesystem,
     /// A seccomp filter: system calls that builds and tests do not need.
-    #[default]
     SystemCalls,
     /// Namespaces: only what is granted is mounted, other processes cannot be named, and without network there is a
     /// loopback interface of its own and no other.
+    #[default]
     Namespaces,
     /// The filter also refuses every change of a file's mode, owner, times and other attributes. `tar`, `git`,
     /// package managers and many builds fail then.
@@ -54,7 +54,7 @@ impl fmt::Display for ConfinementLevel {
 #[non_exhaustive]
 pub enum SystemCallPermission {
     /// `ptrace(2)` and the calls that read or change another process (`strace`, `gdb`, the leak check of
-    /// AddressSanitizer). Landlock limits them to the processes of the same run.
+    /// `AddressSanitizer`). Landlock limits them to the processes of the same run.
     Tracing,
     /// `perf_event_open(2)` (`perf`).
     Profiling,

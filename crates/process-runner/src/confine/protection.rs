@@ -214,10 +214,14 @@ pub enum ConfinementProblem {
     Unavailable(ConfinementUnavailable),
     /// Some of the protections cannot be enforced on this system.
     #[error("{0}")]
-    NotEnforced(ConfinementStatus),
+    // In a box, because every error of a run would be as large.
+    NotEnforced(Box<ConfinementStatus>),
     /// The program or its interpreter is not granted.
     #[error("the program, or its interpreter, lies outside what it may read")]
     ProgramOutside,
+    /// The folder to run in is not granted, and neither is anything in it.
+    #[error("the folder lies outside what it may reach")]
+    FolderOutside,
     /// The system call that confines failed; the error's source has the reason.
     #[error("the system refused")]
     SystemRefused,

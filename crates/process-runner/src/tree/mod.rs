@@ -8,9 +8,13 @@
 //! | macOS, other Unix | process group | process groups, with a [`guardian`](crate::guardian) |
 //! | Windows | job object | job object |
 
+#[cfg(target_os = "linux")]
+mod child;
 #[cfg(unix)]
 mod descriptors;
 mod exit;
+#[cfg(target_os = "linux")]
+pub(crate) mod foreground;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(unix)]
@@ -23,6 +27,8 @@ mod leader;
 mod linux;
 #[cfg(all(unix, not(target_os = "linux")))]
 mod macos;
+#[cfg(target_os = "linux")]
+mod namespaces;
 mod protections;
 #[cfg(unix)]
 mod resolve;
@@ -69,13 +75,11 @@ pub(crate) use scan::{ProcessScan, ScanQuery, TreeMember};
 pub(crate) use sys::ignore_termination_signals;
 
 #[cfg(target_os = "linux")]
-use layers::supported_protections;
-#[cfg(target_os = "linux")]
-pub(crate) use layers::{StartFailure, confined};
+use layers::{StartFailure, start, supported_protections};
 #[cfg(not(target_os = "linux"))]
 use unconfined::supported_protections;
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(crate) use unconfined::{StartFailure, confined};
+use unconfined::{StartFailure, start};
 
 #[cfg(windows)]
 pub(crate) use windows::*;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use process_runner::ConfinementLevel;
+
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
@@ -79,6 +81,8 @@ pub struct PolicyTable {
     pub audit_when_full: Setting<AuditWhenFull>,
     /// The confinement of programs. `auto` by default.
     pub confinement: Setting<ConfinementMode>,
+    /// The layers of the confinement. `namespaces` by default.
+    pub confinement_level: Setting<ConfinementLevel>,
     /// True if confined programs may use TCP. True by default.
     pub network: Setting<bool>,
     /// The persons who may approve a call that the policy asks about. `auto` by default: the client's user, else the
@@ -227,6 +231,7 @@ impl Default for Config {
                 audit: default(None),
                 audit_when_full: default(AuditWhenFull::Count),
                 confinement: default(ConfinementMode::Auto),
+                confinement_level: default(ConfinementLevel::Namespaces),
                 network: default(true),
                 approvers: default(Approvers::Auto),
                 approval_timeout_ms: default(300_000),

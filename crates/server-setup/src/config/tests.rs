@@ -91,6 +91,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     policy.audit = "" (default)
     policy.audit_when_full = "count" (default)
     policy.confinement = "auto" (default)
+    policy.confinement_level = "namespaces" (default)
     policy.network = true (default)
     policy.approvers = "auto" (default)
     policy.approval_timeout_ms = 300000 (default)
@@ -209,7 +210,8 @@ enabled = true
 environment_values = true
 variables = ["MY_ID"]
 [policy]
-confinement = "on"
+confinement = "required"
+confinement_level = "strict"
 network = false
 [logs]
 sources = ["api=logs/*.log"]
@@ -236,7 +238,7 @@ sources = ["api=logs/*.log"]
     commands.environment = "minimal" ($P/coretools.toml:11)
     commands.variables = [] (default)
     context.catalogue = "" (default)
-    logs.sources = ["api=logs/*.log"] ($P/coretools.toml:20)
+    logs.sources = ["api=logs/*.log"] ($P/coretools.toml:21)
     databases.connections = [not shown] (default)
     inspect.target = "" (default)
     inspect.allow_signals = false (default)
@@ -248,8 +250,9 @@ sources = ["api=logs/*.log"]
     policy.marker_key = "" (default)
     policy.audit = "" (default)
     policy.audit_when_full = "count" (default)
-    policy.confinement = "on" ($P/coretools.toml:17)
-    policy.network = false ($P/coretools.toml:18)
+    policy.confinement = "required" ($P/coretools.toml:17)
+    policy.confinement_level = "strict" ($P/coretools.toml:18)
+    policy.network = false ($P/coretools.toml:19)
     policy.approvers = "auto" (default)
     policy.approval_timeout_ms = 300000 (default)
     sessions.state_dir = "" (default)
@@ -512,6 +515,9 @@ fn a_found_file_brings_no_policy_and_takes_no_confinement_away() {
         ("[policy]\nconfinement = \"off\"", false),
         ("[policy]\nconfinement = \"auto\"", false),
         ("[policy]\nconfinement = \"on\"", true),
+        ("[policy]\nconfinement = \"required\"", true),
+        ("[policy]\nconfinement_level = \"filesystem\"", false),
+        ("[policy]\nconfinement_level = \"strict\"", true),
         ("[policy]\nnetwork = false", true),
     ] {
         assert_eq!(ConfiguredProject::new(text).load(&[]).is_ok(), allowed, "{text}");

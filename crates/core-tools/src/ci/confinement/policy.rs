@@ -4,7 +4,7 @@ use super::private_temp::PrivateTempDir;
 use super::scope::CommandScope;
 use super::toolchain_paths::ToolchainPaths;
 use crate::workspace::Workspace;
-use process_runner::{Command, Confinement};
+use process_runner::{Command, Confinement, ConfinementLevel};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -73,6 +73,20 @@ impl ConfinementPolicy {
         self.map(|confinement| confinement.network(allowed))
     }
 
+    /// Sets the layers of the confinement; see [`ConfinementLevel`]. No effect if confinement is off.
+    #[must_use]
+    pub fn level(self, level: ConfinementLevel) -> Self {
+        self.map(|confinement| confinement.level(level))
+    }
+
+    /// Returns the level that is in force: [`ConfinementLevel::None`] where confinement is off or not available.
+    pub fn achieved_level(&self) -> ConfinementLevel {
+        match self.mode() {
+            ConfinementState::Off { .. } | ConfinementState::Deferred(_) => ConfinementLevel::None,
+            ConfinementState::On { confinement, .. } => confinement.status().level,
+        }
+    }
+
     /// Hides `files` from commands, wherever they lie except in the roots; see [`Confinement::without`].
     #[must_use]
     pub fn without(self, files: &[PathBuf]) -> Self {
@@ -91,7 +105,10 @@ impl ConfinementPolicy {
 
     /// Returns the policy for a caller whose commands may reach less.
     pub(in crate::ci) fn narrowed(self, scope: &CommandScope) -> Self {
-        self.map(|confinement| confinement.narrowed(scope.read.as_deref(), scope.write.as_deref()))
+        self.map(|confinement| {
+            let narrowed = confinement.narrowed(scope.read.as_deref(), scope.write.as_deref());
+            scope.system_calls.iter().fold(narrowed, |confinement, permission| confinement.allow(*permission))
+        })
     }
 
     /// Returns the temporary folder that commands may write, or `None` where they may write any.
@@ -101,6 +118,12 @@ impl ConfinementPolicy {
             ConfinementState::Off { .. } | ConfinementState::Deferred(_) => None,
             ConfinementState::On { temp, .. } => Some(temp.path()),
         }
+    }
+
+    /// Returns the confinement of a command that somebody else starts, for a caller who may reach `scope`. `None` where it is
+    /// off.
+    pub fn confinement_within(&self, scope: &CommandScope) -> Option<Confinement> {
+        self.clone().narrowed(scope).confinement()
     }
 
     /// Returns the confinement of a command, or `None` where it is off.
@@ -149,7 +172,7 @@ impl ConfinementPolicy {
 }
 
 impl fmt::Display for ConfinementPolicy {
-    /// Writes "off: …", "Landlock ABI 7: files, …", or "not available: …".
+    /// Writes "off: …", "level `namespaces`: files, …", or "not available: …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.mode() {
             ConfinementState::Off { reason } => write!(f, "off: {reason}"),

@@ -1,12 +1,13 @@
 //! The part of a workspace that one caller's commands may reach.
 
 use crate::workspace::Workspace;
+use process_runner::SystemCallPermission;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The part of the roots that one caller's commands may reach.
 ///
-/// It only ever takes away from what the server's commands may reach: a path outside the roots gains nothing by
+/// Its paths only ever take away from what the server's commands may reach: a path outside the roots gains nothing by
 /// being named here.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -18,4 +19,6 @@ pub struct CommandScope {
     /// The workspace as far as the caller may use it, for the folder that a command runs in. `None`: the
     /// server's.
     pub workspace: Option<Arc<Workspace>>,
+    /// System calls that commands may make beside the usual ones.
+    pub system_calls: Vec<SystemCallPermission>,
 }

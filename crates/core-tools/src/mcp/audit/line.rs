@@ -33,6 +33,9 @@ pub(super) struct AuditLine<'a> {
     bytes_in: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_out: Option<usize>,
+    /// The level at which the programs of the call are confined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confinement: Option<&'a str>,
     /// The lines before this one that could not be written.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) lost_before: u64,
@@ -91,12 +94,13 @@ impl<'a> AuditLine<'a> {
             arguments,
             bytes_in,
             bytes_out: None,
+            confinement: None,
             lost_before: 0,
         }
     }
 
-    /// The line after a call.
-    pub(super) fn end(record: &CallRecord<'a>) -> Self {
+    /// The line after a call. `confinement` is the level at which programs are confined.
+    pub(super) fn end(record: &CallRecord<'a>, confinement: Option<&'a str>) -> Self {
         Self {
             event: AuditEvent::Call,
             decision: Some(record.decision),
@@ -105,6 +109,7 @@ impl<'a> AuditLine<'a> {
             approval: record.approval.map(AuditApproval::of),
             duration_us: Some(u64::try_from(record.duration.as_micros()).unwrap_or(u64::MAX)),
             bytes_out: Some(record.bytes_out),
+            confinement: confinement.filter(|_| record.runs_programs && record.outcome != Outcome::NotRun),
             ..Self::start(record.caller, record.tool, record.arguments, record.bytes_in)
         }
     }

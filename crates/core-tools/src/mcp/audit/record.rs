@@ -78,6 +78,8 @@ pub struct CallRecord<'a> {
     pub bytes_in: usize,
     /// Bytes of its answer.
     pub bytes_out: usize,
+    /// True if its tool runs programs, so that their confinement is recorded too.
+    pub runs_programs: bool,
     /// The answer of the person who was asked, if one was.
     pub approval: Option<&'a ApprovalAnswer>,
 }
@@ -96,6 +98,7 @@ impl<'a> CallRecord<'a> {
             arguments,
             bytes_in: 0,
             bytes_out: 0,
+            runs_programs: false,
             approval: None,
         }
     }
@@ -119,6 +122,13 @@ impl<'a> CallRecord<'a> {
     pub const fn arguments(mut self, arguments: &'a str, bytes: usize) -> Self {
         self.arguments = arguments;
         self.bytes_in = bytes;
+        self
+    }
+
+    /// Sets whether its tool runs programs.
+    #[must_use]
+    pub const fn runs_programs(mut self, runs_programs: bool) -> Self {
+        self.runs_programs = runs_programs;
         self
     }
 

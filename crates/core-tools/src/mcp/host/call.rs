@@ -128,6 +128,7 @@ impl Host {
                     context.tool_caller = Some(self.tool_caller(&context));
                 }
                 context.policy = Some(policy);
+                context.redactor = Some(self.shared.redactor.clone());
                 self.dispatch(registered, call, context).await
             }
             Err(RejectedCall { verdict, message }) => {
@@ -244,6 +245,7 @@ impl Host {
         context: &mut CallContext,
     ) {
         context.scope = call.scope().clone();
+        context.system_calls = policy.system_calls(&context.caller);
         context.unrestricted =
             registered.tool.wants_unrestricted() && self.is_unrestricted(policy, &context.caller);
         context.role_limit = limits.max_seconds.map(Duration::from_secs);

@@ -6,7 +6,7 @@ use crate::mcp::audit::{ArgumentSummary, CallDecision, CallRecord, Outcome};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::observer::CallObserver;
 use approvals::ApprovalAnswer;
-use role_policy::Caller;
+use role_policy::{Caller, Effect};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -127,12 +127,17 @@ impl Host {
             return;
         }
         // A name that nobody registered may hold anything.
+        let runs_programs = self.tools.get(tool).is_some_and(|registered| {
+            let runs = |effect: &Effect| matches!(effect, Effect::Runs { .. });
+            registered.tool.resources().needs_process_permit() || registered.facts().effects.iter().any(runs)
+        });
         let tool = self.shared.redactor.redact(tool);
         let record = CallRecord::new(&started.caller, &tool, verdict.decision, outcome)
             .rule(&verdict.rule)
             .duration(started.at.elapsed())
             .arguments(&arguments.text, arguments.bytes)
             .bytes_out(bytes_out)
+            .runs_programs(runs_programs)
             .approval(verdict.approval.as_ref());
         if let Some(audit) = audit {
             audit.end(&record);
