@@ -289,7 +289,7 @@ pub fn policy_scope(
     policy: &role_policy::Policy,
     caller: &role_policy::Caller,
     scope: &role_policy::CallScope,
-    workspace: &crate::workspace::Workspace,
+    workspace: &workspace::Workspace,
 ) -> CommandScope {
     let groups = policy.system_calls(caller);
     let system_calls = groups.into_iter().filter_map(system_call_permission).collect();
