@@ -20,6 +20,7 @@
 #[cfg(feature = "new")]
 extern crate self as mcp_stdio;
 
+mod approvals;
 mod atomic_file;
 mod call;
 mod cli;
@@ -104,6 +105,7 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
             return Ok(print(&completions::script(program, shell, &cli.options.flags())));
         }
         Some(Command::Call { tool: None, .. }) => return Ok(print(&cli::call_help(program))),
+        Some(Command::Approvals { command }) => return approvals::run(command),
         Some(Command::Man(man)) => return Ok(print(&man.run(cli::command(program))?)),
         #[cfg(feature = "new")]
         Some(Command::New(arguments)) => return new::new(&arguments),

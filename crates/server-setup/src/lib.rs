@@ -7,6 +7,7 @@
 //! role, [`confinement`] says what programs may reach and [`environment`] which variables they get, [`log`] writes to standard error with secrets masked, and
 //! [`manual`] prints the manual and completion scripts.
 
+pub mod approvals;
 pub mod audit;
 mod broad_root;
 pub mod config;

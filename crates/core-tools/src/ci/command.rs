@@ -164,7 +164,7 @@ impl Commands {
     /// Where only what is granted is mounted, the agent's socket would not be there.
     #[cfg(feature = "git")]
     pub(crate) fn confine_with_ssh_agent(&self, command: Command) -> Command {
-        let socket = self.runner.environment_value("SSH_AUTH_SOCK").map(std::path::Path::new);
+        let socket = self.runner.environment_value("SSH_AUTH_SOCK").map(Path::new);
         match (self.confinement.confinement(), socket.filter(|path| path.is_absolute())) {
             (Some(confinement), Some(socket)) => command.confined(confinement.write(socket)),
             _ => self.confine(command),

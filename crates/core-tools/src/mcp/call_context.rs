@@ -10,6 +10,7 @@ use super::permits::{CallAdmission, CallPermit, PermitRelease, ProcessPermits};
 use super::progress::ProgressReporter;
 use super::tool_caller::ToolCaller;
 use super::tool_directory::ToolDirectory;
+use crate::redact::Redactor;
 use crate::workspace::{AccessLimit, Workspace};
 use role_policy::{CallScope, Caller, Policy, RoleLimits, SystemCallGroup};
 use std::sync::Arc;
@@ -57,6 +58,8 @@ pub struct CallContext {
     /// The principal whose background programs and sessions the call is about; the caller's own by default. The code
     /// that sets it checks first that the caller may act for that principal.
     pub owner: Option<String>,
+    /// Masks what the caller sees. None outside a host.
+    pub(super) redactor: Option<Redactor>,
     /// The tools that the caller may call, for a tool that searches among them. None for others.
     pub(super) directory: Option<ToolDirectory>,
     /// Makes calls in the name of the caller, for a tool that calls others. None for others.
@@ -87,6 +90,7 @@ impl CallContext {
             unrestricted: false,
             policy: None,
             owner: None,
+            redactor: None,
             directory: None,
             tool_caller: None,
             found: FoundTools::default(),

@@ -11,6 +11,7 @@ use crate::ci::{
     ReadCommandOutput, RunCommand, ServerDiagnostics, ServerFacts, StartCommand, StartedCommand, StopCommand,
     SuccessOutput, WriteCommandInput, build, diagnose, toolchains,
 };
+use crate::workspace::Workspace;
 use process_runner::SystemCallPermission;
 use role_policy::{Access, Effect, SystemCallGroup};
 use std::sync::Arc;
@@ -289,7 +290,7 @@ pub fn policy_scope(
     policy: &role_policy::Policy,
     caller: &role_policy::Caller,
     scope: &role_policy::CallScope,
-    workspace: &workspace::Workspace,
+    workspace: &Workspace,
 ) -> CommandScope {
     let groups = policy.system_calls(caller);
     let system_calls = groups.into_iter().filter_map(system_call_permission).collect();

@@ -1,6 +1,7 @@
 //! The arguments of the process: subcommands and their options.
 #![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
+use super::approvals::{self, ApprovalsCommand};
 use super::global_options::GlobalOptions;
 use super::policy::{self, PolicyCommand};
 #[cfg(all(feature = "sessions", unix))]
@@ -102,6 +103,12 @@ pub(crate) enum Command {
     Policy {
         #[command(subcommand)]
         command: PolicyCommand,
+    },
+    /// Answer the questions about calls that a role may make only with a person's approval
+    #[command(after_help = approvals::EXAMPLES)]
+    Approvals {
+        #[command(subcommand)]
+        command: Option<ApprovalsCommand>,
     },
     /// Run another MCP server behind a policy: its client sees and calls only what the role may
     #[cfg(all(feature = "wrap", unix))]

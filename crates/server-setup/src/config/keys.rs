@@ -58,6 +58,8 @@ pub(super) const KEYS: &[&str] = &[
     "policy.confinement",
     "policy.confinement_level",
     "policy.network",
+    "policy.approvers",
+    "policy.approval_timeout_ms",
     "http.listen",
     "http.behind_proxy",
     "http.hosts",
@@ -239,6 +241,10 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
         "policy.confinement" => visitor.visit(&mut config.policy.confinement, any()),
         "policy.confinement_level" => visitor.visit(&mut config.policy.confinement_level, any()),
         "policy.network" => visitor.visit(&mut config.policy.network, any()),
+        "policy.approvers" => visitor.visit(&mut config.policy.approvers, any()),
+        "policy.approval_timeout_ms" => {
+            visitor.visit(&mut config.policy.approval_timeout_ms, within(1..=MAX_TIME, " of milliseconds"))
+        }
         "http.listen" => visitor.visit(&mut http.listen, any()),
         "http.behind_proxy" => visitor.visit(&mut http.behind_proxy, any()),
         "http.hosts" => visitor.visit(&mut http.hosts, any()),
