@@ -66,6 +66,7 @@ mod events;
 pub mod guardian;
 mod limits;
 mod lines;
+mod network_namespace;
 mod outcome;
 #[cfg(unix)]
 mod reaper;
@@ -93,6 +94,7 @@ pub use error::{Error, SpawnError, SpawnErrorKind, SystemResource};
 pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEvent};
 pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
 pub use lines::OutputLine;
+pub use network_namespace::{NetworkNamespace, NetworkNamespaceError};
 pub use outcome::{
     Containment, ExitStatus, LeftoverProcess, Output, ResourceUsage, StdinReport, Stream, Termination,
 };

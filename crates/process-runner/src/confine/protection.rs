@@ -127,6 +127,9 @@ pub enum ConfinementProblem {
     /// The program or its interpreter is not granted.
     #[error("the program, or its interpreter, lies outside what it may read")]
     ProgramOutside,
+    /// A network namespace was chosen without a confinement, which keeps a program in it.
+    #[error("a network namespace keeps a program in only with a confinement")]
+    NamespaceUnconfined,
     /// The system call that confines failed; the error's source has the reason.
     #[error("the system refused")]
     SystemRefused,

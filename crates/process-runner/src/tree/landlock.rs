@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
 
 use super::sys::{self, RulesetAttributes};
+use crate::network_namespace::NetworkNamespace;
 use crate::confine::{Confinement, ConfinementUnavailable, Protection, SupportedProtections};
 
 // LANDLOCK_ACCESS_FS_*, <linux/landlock.h>.
@@ -106,7 +107,7 @@ fn detect() -> Result<SupportedProtections, ConfinementUnavailable> {
     let supported = SupportedProtections { abi, protections };
     // A ruleset can be allowed and entering it forbidden, so a thread enters one.
     let ruleset = sys::landlock_ruleset(&attributes(&Confinement::new(), &supported));
-    let entered = ruleset.and_then(|ruleset| on_confined_thread(ruleset, || Ok(())));
+    let entered = ruleset.and_then(|ruleset| on_confined_thread(None, Some(ruleset), || Ok(())));
     entered.map_err(|error| ConfinementUnavailable::Refused { reason: error.to_string() })?;
     Ok(supported)
 }
@@ -159,16 +160,28 @@ pub(crate) enum StartFailure {
     Start(io::Error),
 }
 
-/// Calls `start` so that everything it starts is confined.
+/// The limits that a program is started behind.
+pub(crate) struct StartBoundary<'a> {
+    pub(crate) confinement: Option<&'a Confinement>,
+    pub(crate) namespace: Option<&'a NetworkNamespace>,
+}
+
+/// Calls `start` so that everything it starts is confined, and in the namespace.
 pub(crate) fn confined<T: Send>(
-    confinement: Option<&Confinement>,
+    boundary: &StartBoundary<'_>,
     start: impl FnOnce() -> io::Result<T> + Send,
 ) -> Result<T, StartFailure> {
-    let Some(confinement) = confinement else { return start().map_err(StartFailure::Start) };
     // A command that demands what the system cannot enforce was refused before, so this one chose best effort.
-    let Ok(supported) = supported_protections() else { return start().map_err(StartFailure::Start) };
-    let ruleset = ruleset(confinement, supported).map_err(StartFailure::Confinement)?;
-    on_confined_thread(ruleset, || Ok(start()))
+    let ruleset = match (boundary.confinement, supported_protections()) {
+        (Some(confinement), Ok(supported)) => {
+            Some(ruleset(confinement, supported).map_err(StartFailure::Confinement)?)
+        }
+        _ => None,
+    };
+    if ruleset.is_none() && boundary.namespace.is_none() {
+        return start().map_err(StartFailure::Start);
+    }
+    on_confined_thread(boundary.namespace, ruleset, || Ok(start()))
         .map_err(StartFailure::Confinement)?
         .map_err(StartFailure::Start)
 }
@@ -176,24 +189,30 @@ pub(crate) fn confined<T: Send>(
 /// The stack of a thread that only starts one program. The default of 2 MiB would be mapped for every confined run.
 const STARTER_STACK_BYTES: usize = 128 * 1024;
 
-/// Calls `work` on a new thread that the ruleset confines.
+/// Calls `work` on a new thread that the ruleset confines, in the namespace.
 ///
 /// # Errors
 /// If the thread cannot be made or confined, and those of `work`.
 fn on_confined_thread<T: Send>(
-    ruleset: OwnedFd,
+    namespace: Option<&NetworkNamespace>,
+    ruleset: Option<OwnedFd>,
     work: impl FnOnce() -> io::Result<T> + Send,
 ) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread =
             std::thread::Builder::new().name("confined-start".into()).stack_size(STARTER_STACK_BYTES);
         let confined = move || {
+            // First, since it needs a capability that is dropped below.
+            if let Some(namespace) = namespace {
+                namespace.handle().enter()?;
+            }
             // `landlock_restrict_self(2)` demands it of a process without privileges. It also keeps set-user-id
             // programs from gaining any.
             set_no_new_privs(true)?;
             drop_capabilities()?;
-            sys::landlock_restrict_thread(ruleset.as_fd())?;
-            drop(ruleset);
+            if let Some(ruleset) = ruleset {
+                sys::landlock_restrict_thread(ruleset.as_fd())?;
+            }
             work()
         };
         thread.spawn_scoped(scope, confined)?.join().map_err(|_| io::Error::other("the thread panicked"))?

@@ -22,7 +22,7 @@ use super::resolve;
 use super::resources::exhausted_resource;
 use super::run_id::RunId;
 use super::sys::{self, ChildFolder, SpawnRequest};
-use super::{StartFailure, confined};
+use super::{StartBoundary, StartFailure, confined};
 use crate::command::{Command, TerminalSize};
 use crate::confine::ConfinementProblem;
 use crate::environment::{EnvironmentEntry, InheritedEnv, c_variable};
@@ -260,7 +260,11 @@ pub(crate) fn launch(
         stdio: [stdin, ends.stdout.as_fd(), ends.stderr.as_ref().unwrap_or(&ends.stdout).as_fd()],
         terminal: terminal.as_deref(),
     };
-    let started = confined(confinement.as_deref(), || spawn_with_retries(&request, busy_retry, is_abandoned));
+    let boundary = StartBoundary {
+        confinement: confinement.as_deref(),
+        namespace: command.network_namespace.as_ref(),
+    };
+    let started = confined(&boundary, || spawn_with_retries(&request, busy_retry, is_abandoned));
     // The child has its ends. Ours would only count against our limit, and keep the pipes from ending.
     drop(ends);
     let (pid, at) = started.map_err(|failure| match failure {

@@ -21,6 +21,10 @@ mod leader;
 mod linux;
 #[cfg(all(unix, not(target_os = "linux")))]
 mod macos;
+#[cfg(target_os = "linux")]
+mod namespace;
+#[cfg(not(target_os = "linux"))]
+mod no_namespace;
 mod protections;
 #[cfg(unix)]
 mod resolve;
@@ -42,6 +46,10 @@ use linux as platform;
 use macos as platform;
 
 pub(crate) use exit::ReapedLeader;
+#[cfg(target_os = "linux")]
+pub(crate) use namespace::NamespaceHandle;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use no_namespace::NamespaceHandle;
 pub(crate) use run_id::RunId;
 #[cfg(unix)]
 pub(crate) use run_id::marker_prefix;
@@ -67,11 +75,11 @@ pub(crate) use sys::ignore_termination_signals;
 #[cfg(target_os = "linux")]
 use landlock::supported_protections;
 #[cfg(target_os = "linux")]
-pub(crate) use landlock::{StartFailure, confined};
+pub(crate) use landlock::{StartBoundary, StartFailure, confined};
 #[cfg(not(target_os = "linux"))]
 use unconfined::supported_protections;
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(crate) use unconfined::{StartFailure, confined};
+pub(crate) use unconfined::{StartBoundary, StartFailure, confined};
 
 #[cfg(windows)]
 pub(crate) use windows::*;

@@ -7,6 +7,14 @@ pub(crate) fn supported_protections() -> Result<&'static SupportedProtections, C
     Err(ConfinementUnavailable::NotLinux)
 }
 
+/// The limits that a program is started behind.
+#[cfg(unix)]
+#[allow(dead_code, reason = "the caller is the same on all systems")]
+pub(crate) struct StartBoundary<'a> {
+    pub(crate) confinement: Option<&'a crate::confine::Confinement>,
+    pub(crate) namespace: Option<&'a crate::network_namespace::NetworkNamespace>,
+}
+
 /// The reason that a program was not started.
 #[cfg(unix)]
 pub(crate) enum StartFailure {
@@ -21,7 +29,7 @@ pub(crate) enum StartFailure {
 // A command that demands one was refused before it came here.
 #[cfg(unix)]
 pub(crate) fn confined<T>(
-    _confinement: Option<&crate::confine::Confinement>,
+    _boundary: &StartBoundary<'_>,
     start: impl FnOnce() -> std::io::Result<T>,
 ) -> Result<T, StartFailure> {
     start().map_err(StartFailure::Start)
