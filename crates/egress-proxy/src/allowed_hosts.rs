@@ -121,6 +121,11 @@ impl AllowedHosts {
         Ok(Self { lists: vec![rules.into()] })
     }
 
+    /// Returns the entries of the list, in one spelling and order. Of an intersection, those of every list.
+    pub fn entries(&self) -> Vec<String> {
+        self.lists.iter().flat_map(|rules| rules.iter()).map(ToString::to_string).collect()
+    }
+
     /// Returns the hosts that both allow.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {

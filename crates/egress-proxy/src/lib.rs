@@ -17,6 +17,7 @@ mod host;
 mod http;
 #[cfg(feature = "proxy")]
 mod limits;
+mod network_access;
 #[cfg(feature = "proxy")]
 mod proxy;
 #[cfg(feature = "proxy")]
@@ -34,6 +35,7 @@ pub use denial::{Denial, DenialReason};
 pub use host::{Host, InvalidHost};
 #[cfg(feature = "proxy")]
 pub use limits::ProxyLimits;
+pub use network_access::NetworkAccess;
 #[cfg(feature = "proxy")]
 pub use proxy::EgressProxy;
 #[cfg(feature = "proxy")]

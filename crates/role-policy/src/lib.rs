@@ -90,6 +90,7 @@ mod violation;
 pub use access::Access;
 pub use builtin::BUILTIN;
 pub use caller::Caller;
+pub use egress_proxy::{AllowedHosts, NetworkAccess};
 pub use decision::{Authorized, Decision, Refusal};
 pub use effect_resolver::{EffectResolver, LexicalResolver, PatchedPath, ResolveError};
 pub use explain::{ExplainStep, ExplainVerdict, Explanation};

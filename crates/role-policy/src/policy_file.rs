@@ -1,6 +1,7 @@
 //! The format of a policy file: from text to a [`PolicyDraft`], with the place of everything.
 
 use crate::limits::RoleLimits;
+use egress_proxy::{AllowedHosts, NetworkAccess};
 use crate::path_rule::PathRule;
 use crate::problem::{PolicyProblem, Severity};
 use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, ToolSelector};
@@ -42,6 +43,8 @@ pub(crate) struct DraftRole {
     pub(crate) may_use: Vec<LocatedText>,
     pub(crate) documents: Vec<String>,
     pub(crate) roots: Option<Vec<String>>,
+    /// The network that programs may reach, and its line.
+    pub(crate) network: Option<(usize, NetworkAccess)>,
     pub(crate) limits: RoleLimits,
     pub(crate) rules: Vec<DraftRule>,
     pub(crate) examples: Vec<PolicyExample>,
@@ -55,6 +58,7 @@ pub(crate) struct DraftRule {
     pub(crate) paths: Option<PathRule>,
     pub(crate) commands: Option<CommandRule>,
     pub(crate) sql_read_only: bool,
+    pub(crate) network: Option<NetworkAccess>,
     pub(crate) arguments: Vec<ArgumentRule>,
     pub(crate) only: bool,
     pub(crate) additional_arguments: bool,
@@ -70,6 +74,9 @@ pub(crate) struct PolicyExample {
     pub(crate) tool: Option<String>,
     pub(crate) arguments: Map<String, Value>,
 }
+
+/// The forms of `network`.
+const NETWORK_FORMS: &str = "\"none\", \"allow\" or { hosts = [\"git.example.com\", \"*.packages.example:443\"] }";
 
 /// The most roles in a file. More are a mistake.
 const MAX_ROLES: usize = 256;
@@ -225,7 +232,7 @@ impl DraftReader<'_> {
     }
 
     fn role(&mut self, name: LocatedText, table: &DeTable<'_>) -> DraftRole {
-        const KEYS: [&str; 11] = [
+        const KEYS: [&str; 12] = [
             "description",
             "extends",
             "allow",
@@ -233,13 +240,14 @@ impl DraftReader<'_> {
             "may_use",
             "documents",
             "roots",
+            "network",
             "limits",
             "require",
             "must_allow",
             "must_deny",
         ];
         let mut role = DraftRole { name, ..DraftRole::default() };
-        for (key, _, value) in self.members(table, &KEYS) {
+        for (key, line, value) in self.members(table, &KEYS) {
             match key {
                 "description" => role.description = self.text(value, key).unwrap_or_default().text,
                 "extends" => role.extends = self.texts(value, key),
@@ -248,6 +256,7 @@ impl DraftReader<'_> {
                 "may_use" => role.may_use = self.texts(value, key),
                 "documents" => role.documents = self.strings(value, key),
                 "roots" => role.roots = Some(self.folders(value, key)),
+                "network" => role.network = self.network(value).map(|network| (line, network)),
                 "limits" => role.limits = self.limits(value),
                 "require" => {
                     for (line, rule) in self.tables(value, key) {
@@ -287,7 +296,7 @@ impl DraftReader<'_> {
     }
 
     fn rule(&mut self, line: usize, table: &DeTable<'_>) -> DraftRule {
-        const KEYS: [&str; 14] = [
+        const KEYS: [&str; 15] = [
             "id",
             "tools",
             "read_within",
@@ -296,6 +305,7 @@ impl DraftReader<'_> {
             "commands",
             "environment",
             "sql",
+            "network",
             "arguments",
             "only",
             "additional_arguments",
@@ -335,6 +345,7 @@ impl DraftReader<'_> {
                     Some("read") => rule.sql_read_only = true,
                     _ => self.expected(value, key, "\"read\""),
                 },
+                "network" => rule.network = self.network(value),
                 "arguments" => rule.arguments = self.arguments(value),
                 "only" => match value.get_ref().as_bool() {
                     Some(only) => rule.only = only,
@@ -370,12 +381,45 @@ impl DraftReader<'_> {
                 line,
                 format!(
                     "the rule `{}` requires nothing; it may have `read_within`, `write_within`, `not_within`, \
-                     `commands`, `sql`, `arguments` or `only`",
+                     `commands`, `sql`, `network`, `arguments` or `only`",
                     rule.id
                 ),
             );
         }
         rule
+    }
+
+    /// Reads `"none"`, `"allow"` or `{ hosts = […] }`.
+    fn network(&mut self, value: TomlField<'_, '_>) -> Option<NetworkAccess> {
+        let table = match value.get_ref() {
+            DeValue::String(text) if text == "none" => return Some(NetworkAccess::None),
+            DeValue::String(text) if text == "allow" => return Some(NetworkAccess::Allow),
+            DeValue::Table(table) => table,
+            DeValue::String(text) => {
+                let line = self.line_of(value);
+                self.error(line, format!("`network` is \"{text}\"; expected {NETWORK_FORMS}"));
+                return None;
+            }
+            _ => {
+                self.expected(value, "network", NETWORK_FORMS);
+                return None;
+            }
+        };
+        let mut hosts = None;
+        for (key, _, value) in self.members(table, &["hosts"]) {
+            let entries = self.texts(value, key);
+            for entry in &entries {
+                if let Err(error) = AllowedHosts::parse([&entry.text]) {
+                    self.error(entry.line, error.to_string());
+                }
+            }
+            hosts = AllowedHosts::parse(entries.iter().map(|entry| &entry.text)).ok();
+        }
+        if hosts.is_none() && table.is_empty() {
+            let line = self.line_of(value);
+            self.error(line, format!("`network` names no hosts; expected {NETWORK_FORMS}"));
+        }
+        hosts.map(NetworkAccess::Hosts)
     }
 
     fn arguments(&mut self, value: TomlField<'_, '_>) -> Vec<ArgumentRule> {

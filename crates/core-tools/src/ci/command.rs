@@ -4,6 +4,7 @@
 use super::command_words::shell_words;
 use super::command_words::{CommandText, ProgramLookup};
 use super::confinement::{CommandScope, ConfinementPolicy};
+use super::egress::EgressError;
 use super::environment::{EnvironmentPolicy, terminal_environment};
 use super::error::CommandError;
 use super::glob_match::matches_a_file;
@@ -11,6 +12,8 @@ use super::shell_only::{ShelllessLine, line_advice};
 use super::terminal::with_terminal;
 use crate::redact::Redactor;
 use crate::workspace::{ConfinedPath, Workspace};
+#[cfg(feature = "git")]
+use egress_proxy::NetworkAccess;
 use process_runner::{Command, CommandLine, Confinement, Runner, ShellSyntax, ShellSyntaxKind, TerminalSize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -148,10 +151,35 @@ impl Commands {
         self.confinement.confinement()
     }
 
+    /// Returns the confinement of an agent session, which is that of a command, or `None` where it is off.
+    ///
+    /// # Errors
+    /// The network is limited in a way that cannot be kept for what may outlive the server.
+    #[cfg(all(feature = "mcp", feature = "sessions", unix))]
+    pub(crate) fn session_confinement(&self) -> Result<Option<Confinement>, EgressError> {
+        self.confinement.session_confinement()
+    }
+
     /// Returns `command` behind the confinement of every command, with its own environment.
     #[cfg_attr(not(feature = "git"), allow(dead_code, reason = "git chooses its environment itself"))]
-    pub(crate) fn confine(&self, command: Command) -> Command {
+    pub(crate) fn confine(&self, command: Command) -> Result<Command, EgressError> {
         self.confinement.apply(command)
+    }
+
+    /// Returns `command` behind the confinement of every command and without a network, for programs of the server's own
+    /// that need none.
+    #[cfg(feature = "context")]
+    pub(crate) fn confine_offline(&self, command: Command) -> Command {
+        match self.confinement.confinement() {
+            Some(confinement) => command.confined(confinement.network(false)),
+            None => command,
+        }
+    }
+
+    /// Returns the network that commands may reach.
+    #[cfg(feature = "git")]
+    pub(crate) fn network(&self) -> NetworkAccess {
+        self.confinement.network_access()
     }
 
     /// Returns the runner of the commands.
@@ -238,7 +266,7 @@ impl Commands {
         let command = Command::new(program, folder.display_path()).folder_handle(folder.folder_handle()?);
         #[cfg(not(unix))]
         let command = Command::new(program, folder.to_absolute());
-        Ok(self.apply_policies(command))
+        Ok(self.apply_policies(command)?)
     }
 
     /// Returns the value of a variable that every command inherits, if it does and the server has it.
@@ -249,9 +277,9 @@ impl Commands {
     }
 
     /// Returns `command` with the environment and the confinement of every command.
-    pub(super) fn apply_policies(&self, command: Command) -> Command {
-        let command = self.environment.apply(self.confinement.apply(command));
-        terminal_environment(command, &self.runner)
+    pub(super) fn apply_policies(&self, command: Command) -> Result<Command, EgressError> {
+        let command = self.environment.apply(self.confinement.apply(command)?);
+        Ok(terminal_environment(command, &self.runner))
     }
 
     /// Creates a folder outside the project for a program's report. Confined programs can write it.

@@ -77,7 +77,7 @@ impl Git {
     }
 
     async fn execute(&self, invocation: GitInvocation<'_>) -> Result<Output, Error> {
-        let command = self.commands.confine(invocation.into_command()?);
+        let command = self.commands.confine(invocation.into_command()?).map_err(CommandError::from)?;
         let output = self.commands.runner.run(command).await.map_err(CommandError::from)?;
         match &output.termination {
             Termination::TimedOut { after, .. } => Err(Error::TimedOut(*after)),

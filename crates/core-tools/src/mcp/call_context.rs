@@ -9,6 +9,8 @@ use super::permits::{CallAdmission, CallPermit, ProcessPermits};
 use super::progress::ProgressReporter;
 use super::tool_caller::ToolCaller;
 use super::tool_directory::ToolDirectory;
+#[cfg(feature = "ci")]
+use crate::ci::EgressLog;
 use crate::workspace::{AccessLimit, Workspace};
 use role_policy::{CallScope, Caller, Policy, RoleLimits};
 use std::sync::Arc;
@@ -51,6 +53,9 @@ pub struct CallContext {
     /// The principal whose background programs and sessions the call is about; the caller's own by default. The code
     /// that sets it checks first that the caller may act for that principal.
     pub owner: Option<String>,
+    /// Receives the connections that are refused to the programs of the call. Its text becomes a part of the answer.
+    #[cfg(feature = "ci")]
+    pub egress_log: EgressLog,
     /// The tools that the caller may call, for a tool that searches among them. None for others.
     pub(super) directory: Option<ToolDirectory>,
     /// Makes calls in the name of the caller, for a tool that calls others. None for others.
@@ -77,6 +82,8 @@ impl CallContext {
             unrestricted: false,
             policy: None,
             owner: None,
+            #[cfg(feature = "ci")]
+            egress_log: EgressLog::default(),
             directory: None,
             tool_caller: None,
             found: FoundTools::default(),

@@ -284,8 +284,13 @@ fn build_or_restore(commands: Commands, goal: BuildGoal, max_timeout: Duration) 
 /// Returns what the commands of this call may reach. Confinement grants whole folders: a command can reach what
 /// the policy leaves out within them.
 pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Result<CommandScope, ToolError> {
+    let mut scope = CommandScope {
+        network: context.scope.network().clone(),
+        egress_log: Some(context.egress_log.clone()),
+        ..CommandScope::default()
+    };
     if context.scope.reaches_all_paths() {
-        return Ok(CommandScope::default());
+        return Ok(scope);
     }
     let workspace = commands.workspace();
     let folders = |access| {
@@ -294,11 +299,10 @@ pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Resul
         let located = folders.into_iter().filter_map(|folder| workspace.locate(folder).ok());
         Some(located.map(|folder| folder.to_absolute()).collect())
     };
-    Ok(CommandScope {
-        read: folders(Access::Read),
-        write: folders(Access::Write),
-        workspace: Some(context.within(workspace)?),
-    })
+    scope.read = folders(Access::Read);
+    scope.write = folders(Access::Write);
+    scope.workspace = Some(context.within(workspace)?);
+    Ok(scope)
 }
 
 /// Returns the owner of the background commands of this call: the caller. A local server has one caller, with an

@@ -24,7 +24,7 @@
 //! audit = "audit.jsonl"          # a line for each call and refusal; none where left out
 //! audit_when_full = "count"      # or "refuse": no call runs that cannot be recorded
 //! confinement = "auto"           # or "on", "off": whether programs reach only what their caller may
-//! network = true                 # whether confined programs may use TCP
+//! network = "allow"              # or "none", or { hosts = ["git.example.com"] }: where programs may connect to
 //!
 //! [context]
 //! catalogue = "context.toml"     # roles and layout of compile_context, beneath a root; the built-in ones by default

@@ -1,5 +1,6 @@
 //! [`Config`] and its tables, with the default of every key.
 
+use role_policy::NetworkAccess;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -78,8 +79,8 @@ pub struct PolicyTable {
     pub audit_when_full: Setting<AuditWhenFull>,
     /// The confinement of programs. `auto` by default.
     pub confinement: Setting<ConfinementMode>,
-    /// True if confined programs may use TCP. True by default.
-    pub network: Setting<bool>,
+    /// The network that programs may reach, whatever the role. All of it by default.
+    pub network: Setting<NetworkAccess>,
 }
 
 /// `[context]`
@@ -217,7 +218,7 @@ impl Default for Config {
                 audit: default(None),
                 audit_when_full: default(AuditWhenFull::Count),
                 confinement: default(ConfinementMode::Auto),
-                network: default(true),
+                network: default(NetworkAccess::Allow),
             },
             limits: LimitsTable {
                 call_timeout_ms: default(120_000),

@@ -90,7 +90,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     policy.audit = "" (default)
     policy.audit_when_full = "count" (default)
     policy.confinement = "auto" (default)
-    policy.network = true (default)
+    policy.network = "allow" (default)
     sessions.state_dir = "" (default)
     sessions.agents = "" (default)
     sessions.command = [] (default)
@@ -245,7 +245,7 @@ sources = ["api=logs/*.log"]
     policy.audit = "" (default)
     policy.audit_when_full = "count" (default)
     policy.confinement = "on" ($P/coretools.toml:17)
-    policy.network = false ($P/coretools.toml:18)
+    policy.network = "none" ($P/coretools.toml:18)
     sessions.state_dir = "" (default)
     sessions.agents = "" (default)
     sessions.command = [] (default)
@@ -505,6 +505,11 @@ fn a_found_file_brings_no_policy_and_takes_no_confinement_away() {
         ("[policy]\nconfinement = \"auto\"", false),
         ("[policy]\nconfinement = \"on\"", true),
         ("[policy]\nnetwork = false", true),
+        ("[policy]\nnetwork = \"none\"", true),
+        ("[policy]\nnetwork = { hosts = [\"git.example.com\", \"*.packages.example:443\"] }", true),
+        ("[policy]\nnetwork = { hosts = [\"https://git.example.com\"] }", false),
+        ("[policy]\nnetwork = { host = [\"git.example.com\"] }", false),
+        ("[policy]\nnetwork = \"some\"", false),
     ] {
         assert_eq!(ConfiguredProject::new(text).load(&[]).is_ok(), allowed, "{text}");
     }

@@ -3,7 +3,9 @@
 use super::private_temp::PrivateTempDir;
 use super::scope::CommandScope;
 use super::toolchain_paths::ToolchainPaths;
+use crate::ci::egress::{EgressError, EgressScope};
 use crate::workspace::Workspace;
+use egress_proxy::NetworkAccess;
 use process_runner::{Command, Confinement};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,8 +22,8 @@ pub struct ConfinementPolicy(ConfinementState);
 
 #[derive(Clone, Debug)]
 enum ConfinementState {
-    Off { reason: String },
-    On { confinement: Confinement, best_effort: bool, temp: Arc<PrivateTempDir> },
+    Off { reason: String, network: NetworkAccess },
+    On { confinement: Confinement, best_effort: bool, temp: Arc<PrivateTempDir>, egress: EgressScope },
     Deferred(Arc<OnceLock<ConfinementPolicy>>),
 }
 
@@ -41,7 +43,7 @@ impl ConfinementPolicy {
     /// Creates a policy that confines nothing: commands may reach what the server may. `reason` is shown in
     /// diagnostics.
     pub fn off(reason: impl Into<String>) -> Self {
-        Self(ConfinementState::Off { reason: reason.into() })
+        Self(ConfinementState::Off { reason: reason.into(), network: NetworkAccess::Allow })
     }
 
     /// Creates a policy whose content follows later, and the handle that sets it.
@@ -64,13 +66,26 @@ impl ConfinementPolicy {
         for path in &toolchains.write {
             confinement = confinement.write(path);
         }
-        Self(ConfinementState::On { confinement, best_effort: false, temp: Arc::new(temp) })
+        let (temp, egress) = (Arc::new(temp), EgressScope::default());
+        Self(ConfinementState::On { confinement, best_effort: false, temp, egress })
     }
 
-    /// Allows or forbids TCP. Allowed by default. No effect if confinement is off.
+    /// Sets the network that commands may reach, as far as they were allowed to before. All of it by default.
+    ///
+    /// Where confinement is off, no command starts unless this is [`NetworkAccess::Allow`].
     #[must_use]
-    pub fn network(self, allowed: bool) -> Self {
-        self.map(|confinement| confinement.network(allowed))
+    pub fn network(mut self, access: &NetworkAccess) -> Self {
+        self.0 = self.mode().clone();
+        match &mut self.0 {
+            ConfinementState::Off { network, .. } => *network = network.narrowed_by(access),
+            ConfinementState::On { confinement, egress, .. } => {
+                egress.access = egress.access.narrowed_by(access);
+                let has_network = egress.access != NetworkAccess::None;
+                *confinement = std::mem::take(confinement).network(has_network);
+            }
+            ConfinementState::Deferred(_) => {}
+        }
+        self
     }
 
     /// Hides `files` from commands, wherever they lie except in the roots; see [`Confinement::without`].
@@ -91,7 +106,22 @@ impl ConfinementPolicy {
 
     /// Returns the policy for a caller whose commands may reach less.
     pub(in crate::ci) fn narrowed(self, scope: &CommandScope) -> Self {
-        self.map(|confinement| confinement.narrowed(scope.read.as_deref(), scope.write.as_deref()))
+        let mut narrowed = self
+            .map(|confinement| confinement.narrowed(scope.read.as_deref(), scope.write.as_deref()))
+            .network(&scope.network);
+        if let ConfinementState::On { egress, .. } = &mut narrowed.0 {
+            egress.log.clone_from(&scope.egress_log);
+        }
+        narrowed
+    }
+
+    /// Returns the network that commands may reach.
+    pub(in crate::ci) fn network_access(&self) -> NetworkAccess {
+        match self.mode() {
+            ConfinementState::Off { network, .. } => network.clone(),
+            ConfinementState::On { egress, .. } => egress.access.clone(),
+            ConfinementState::Deferred(_) => NetworkAccess::None,
+        }
     }
 
     /// Returns the temporary folder that commands may write, or `None` where they may write any.
@@ -113,6 +143,20 @@ impl ConfinementPolicy {
         }
     }
 
+    /// Returns the confinement of an agent session; see [`Commands::session_confinement`](crate::ci::Commands).
+    #[cfg(all(feature = "mcp", feature = "sessions", unix))]
+    pub(in crate::ci) fn session_confinement(&self) -> Result<Option<Confinement>, EgressError> {
+        match self.mode() {
+            ConfinementState::On { egress, .. } if matches!(egress.access, NetworkAccess::Hosts(_)) => {
+                Err(EgressError::Session(egress.access.to_string()))
+            }
+            ConfinementState::Off { reason, network } if !network.is_unrestricted() => {
+                Err(EgressError::Unconfined { access: network.to_string(), reason: reason.clone() })
+            }
+            _ => Ok(self.confinement()),
+        }
+    }
+
     /// Returns true if commands that are started are confined, if only in part. They are not where confinement is off, or
     /// where the system has not the means.
     pub fn is_enforced(&self) -> bool {
@@ -123,11 +167,20 @@ impl ConfinementPolicy {
         }
     }
 
-    /// Returns `command` behind this policy's confinement.
-    pub(in crate::ci) fn apply(&self, command: Command) -> Command {
-        match self.confinement() {
-            Some(confinement) => command.confined(confinement),
-            None => command,
+    /// Returns `command` behind this policy's confinement, and with its way to the network.
+    ///
+    /// # Errors
+    /// The network that the policy allows cannot be kept.
+    pub(in crate::ci) fn apply(&self, command: Command) -> Result<Command, EgressError> {
+        match self.mode() {
+            ConfinementState::Off { reason, network } if !network.is_unrestricted() => {
+                Err(EgressError::Unconfined { access: network.to_string(), reason: reason.clone() })
+            }
+            ConfinementState::On { confinement, egress, .. } => {
+                egress.apply(command.confined(confinement.clone()))
+            }
+            ConfinementState::Off { .. } => Ok(command),
+            ConfinementState::Deferred(_) => Ok(command.confined(Confinement::default())),
         }
     }
 
@@ -152,9 +205,12 @@ impl fmt::Display for ConfinementPolicy {
     /// Writes "off: …", "Landlock ABI 7: files, …", or "not available: …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.mode() {
-            ConfinementState::Off { reason } => write!(f, "off: {reason}"),
+            ConfinementState::Off { reason, network } if network.is_unrestricted() => write!(f, "off: {reason}"),
+            ConfinementState::Off { reason, network } => {
+                write!(f, "off: {reason}; and the network is to be limited ({network}), so no command starts")
+            }
             ConfinementState::Deferred(_) => f.write_str("not decided; so no command starts"),
-            ConfinementState::On { confinement, best_effort, .. } => {
+            ConfinementState::On { confinement, best_effort, egress, .. } => {
                 let is_complete = match Confinement::available() {
                     Ok(_) => {
                         let status = confinement.status();
@@ -167,9 +223,13 @@ impl fmt::Display for ConfinementPolicy {
                     }
                 };
                 match (is_complete, best_effort) {
-                    (true, _) => Ok(()),
-                    (false, false) => f.write_str("; so no command starts"),
-                    (false, true) => f.write_str("; commands start all the same"),
+                    (true, _) => {}
+                    (false, false) => f.write_str("; so no command starts")?,
+                    (false, true) => f.write_str("; commands start all the same")?,
+                }
+                match &egress.access {
+                    NetworkAccess::Hosts(hosts) => write!(f, "; hosts: {hosts}"),
+                    _ => Ok(()),
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! The part of a workspace that one caller's commands may reach.
 
+use crate::ci::egress::EgressLog;
 use crate::workspace::Workspace;
+use egress_proxy::NetworkAccess;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,4 +20,8 @@ pub struct CommandScope {
     /// The workspace as far as the caller may use it, for the folder that a command runs in. `None`: the
     /// server's.
     pub workspace: Option<Arc<Workspace>>,
+    /// The network that commands may reach. All of it by default.
+    pub network: NetworkAccess,
+    /// Receives the connections that are refused while the caller's commands run.
+    pub egress_log: Option<EgressLog>,
 }

@@ -29,6 +29,8 @@ pub(super) struct AuditLine<'a> {
     bytes_in: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_out: Option<usize>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    refused_connections: &'a [String],
     /// The lines before this one that could not be written.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) lost_before: u64,
@@ -66,6 +68,7 @@ impl<'a> AuditLine<'a> {
             arguments,
             bytes_in,
             bytes_out: None,
+            refused_connections: &[],
             lost_before: 0,
         }
     }
@@ -79,6 +82,7 @@ impl<'a> AuditLine<'a> {
             outcome: Some(record.outcome),
             duration_us: Some(u64::try_from(record.duration.as_micros()).unwrap_or(u64::MAX)),
             bytes_out: Some(record.bytes_out),
+            refused_connections: record.refused_connections,
             ..Self::start(record.caller, record.tool, record.arguments, record.bytes_in)
         }
     }

@@ -151,7 +151,8 @@ impl SessionFolder {
         // The one user that a server runs for may give its agents other roots than its own.
         let is_one_of_many = context.caller.principal().is_some();
         let roots = workspace.roots().filter(|_| is_one_of_many).map(Path::to_owned).collect();
-        Ok(Self { cwd: folder.to_absolute(), confinement: commands.confinement(), roots })
+        let confinement = commands.session_confinement().map_err(|error| ToolError::from_error(&error))?;
+        Ok(Self { cwd: folder.to_absolute(), confinement, roots })
     }
 }
 

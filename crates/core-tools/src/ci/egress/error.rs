@@ -1,0 +1,42 @@
+//! The reasons that the network of commands cannot be limited.
+
+use process_runner::NetworkNamespaceError;
+use std::io;
+
+/// The reason that the network which a role allows its commands cannot be kept. No command starts then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EgressError {
+    /// Commands are not confined.
+    #[error(
+        "the network of this role is limited ({access}), which needs confinement, and that is off: {reason}; the \
+         operator may set `policy.confinement = \"on\"`, or `network = \"allow\"` for the role"
+    )]
+    Unconfined {
+        /// The network that the role allows.
+        access: String,
+        /// The reason that confinement is off.
+        reason: String,
+    },
+    /// There is no network namespace.
+    #[error(
+        "this role may reach named hosts only, which needs a network namespace: {0}; the operator may give the role \
+         `network = \"none\"` or `\"allow\"`, or run the server with CAP_SYS_ADMIN"
+    )]
+    NoNamespace(#[from] NetworkNamespaceError),
+    /// The proxy for the hosts cannot be started.
+    #[error("the proxy for this role's hosts cannot be started")]
+    Proxy(#[source] io::Error),
+    /// The self-test found a way out beside the proxy.
+    #[error("the self-test of this role's network found a way past the proxy: {0}; no command of the role starts")]
+    Leak(String),
+    /// An agent session would outlive the server's proxy.
+    #[error(
+        "an agent session cannot be limited to named hosts ({0}); give the role that starts it `network = \"none\"` or \
+         `\"allow\"`"
+    )]
+    Session(String),
+    /// Too many different lists of hosts are in use.
+    #[error("{0} different lists of hosts are in use, which is the most there may be; restart the server")]
+    TooManyLists(usize),
+}
