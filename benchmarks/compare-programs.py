@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Two builds of mcp-stdio beside each other, in turns, so that what else the machine does meets both.
 
-    benchmarks/compare-programs.py target/release/mcp-stdio target/x86_64-unknown-linux-musl/release/mcp-stdio
+    benchmarks/compare-programs.py target/dist/mcp-stdio target/x86_64-unknown-linux-musl/dist/mcp-stdio
 """
 
 import json

@@ -142,7 +142,7 @@ fn measured(peer: &PeerServer, bench: &BenchmarkContext) -> MeasuredServer {
 /// Why it cannot be measured.
 fn missing(peer: &PeerServer) -> Option<String> {
     let there = peer.install.is_none() || install::folder(&peer.name).exists();
-    (!there).then(|| "not installed: `cargo run --release -p benchmarks -- install`".to_owned())
+    (!there).then(|| "not installed: `cargo run --profile dist -p benchmarks -- install`".to_owned())
 }
 
 /// The sizes of our programs without symbols. Built here where they are not.

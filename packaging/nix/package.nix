@@ -19,6 +19,7 @@ rustPlatform.buildRustPackage {
     ];
   };
   cargoLock.lockFile = root + "/Cargo.lock";
+  buildType = "dist"; # the profile that releases are built with
   cargoBuildFlags = [ "--package" "coretools-mcp" "--package" "mcp-http" "--bins" ];
   # The tests start servers, browsers and databases.
   doCheck = false;

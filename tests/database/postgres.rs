@@ -307,7 +307,9 @@ fn the_schema_of_postgres_has_generated_columns_actions_of_keys_and_conditions_o
     server.sql(
         "CREATE TABLE parent (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int DEFAULT 1,
             twice int GENERATED ALWAYS AS (n * 2) STORED);
-         CREATE TABLE child (id int PRIMARY KEY, p int REFERENCES parent ON DELETE CASCADE ON UPDATE RESTRICT, s text);
+         CREATE TABLE child (id int PRIMARY KEY, p int REFERENCES parent ON DELETE CASCADE ON UPDATE RESTRICT, s text,
+            CONSTRAINT short CHECK (length(s) < 9));
+         ALTER TABLE child ADD CHECK (p > 0) NOT VALID;
          CREATE UNIQUE INDEX child_part ON child (p) WHERE s = 'zz'",
     );
     let (_project, mut wire) = connect(&server, "reader");
@@ -320,6 +322,11 @@ fn the_schema_of_postgres_has_generated_columns_actions_of_keys_and_conditions_o
     let key = &child["foreign_keys"][0];
     assert_eq!((&key["on_delete"], &key["on_update"]), (&json!("cascade"), &json!("restrict")));
     assert!(child["indexes"].to_string().contains(r#""predicate":"s = 'zz'::text""#), "{child}");
+    let expected = json!([
+        {"name": "child_p_check", "expression": "p > 0 NOT VALID"},
+        {"name": "short", "expression": "length(s) < 9"},
+    ]);
+    assert_eq!((&child["checks"], parent.get("checks")), (&expected, None));
     let columns = &parent["columns"];
     assert_eq!((&columns[0]["identity"], &columns[1]["default"]), (&json!("always"), &json!("1")));
     assert_eq!((&columns[2]["generated"], columns[2].get("default")), (&json!("stored (n * 2)"), None));

@@ -414,7 +414,8 @@ fn the_schema_has_generated_columns_actions_of_keys_and_conditions_of_indexes() 
     for statement in [
         "CREATE TABLE parent (id INTEGER PRIMARY KEY AUTOINCREMENT, n INT, twice INT GENERATED ALWAYS AS (n * 2) STORED,
          name TEXT AS (upper('a)' || n)))",
-        "CREATE TABLE child (id INTEGER PRIMARY KEY, p INT REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL, s TEXT)",
+        "CREATE TABLE child (id INTEGER PRIMARY KEY, p INT REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL, s TEXT,
+         CONSTRAINT short CHECK (length(s) < 9))",
         "CREATE UNIQUE INDEX child_part ON child (p) WHERE s = 'zz'",
     ] {
         sqlite(&project.join("app.db"), statement);
@@ -423,6 +424,8 @@ fn the_schema_has_generated_columns_actions_of_keys_and_conditions_of_indexes() 
     let schema = answer(&mut wire, json!({"action": "schema"}));
     let [child, parent] = schema["tables"].as_array().unwrap().as_slice() else { panic!("{schema}") };
     assert_eq!(child["indexes"][0]["predicate"], "s = 'zz'");
+    assert_eq!(child["checks"], json!([{"name": "short", "expression": "(length(s) < 9)"}]));
+    assert_eq!(parent.get("checks"), None);
     let key = &child["foreign_keys"][0];
     assert_eq!((&key["on_delete"], &key["on_update"]), (&json!("cascade"), &json!("set null")));
     assert_eq!(child["columns"][0].get("identity"), None);

@@ -18,6 +18,7 @@ mod clients;
 mod compression;
 mod conformance;
 mod ending;
+mod environment;
 mod every_pair;
 mod exposure;
 mod flame_graph;

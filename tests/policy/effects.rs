@@ -5,7 +5,6 @@ use integration_tests::{Era, Wire};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::process::Command;
 
 const FILES: [(&str, &str); 6] = [
     ("docs/a.md", "in docs: needle\n"),
@@ -259,14 +258,9 @@ fn runner(commands: &str) -> PolicyFixture {
 fn executable(judged: &PolicyFixture, path: &str) {
     let path = judged.project.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    crate::put(&path, "#!/bin/sh\ntouch \"$CORETOOLS_TEST_RAN\"\n", 0o755);
-}
-
-/// A server whose programs, where they are the wrong ones, leave a file.
-fn marked(judged: &PolicyFixture) -> Command {
-    let mut command = judged.server();
-    command.env("CORETOOLS_TEST_RAN", judged.outside.join("ran"));
-    command
+    // In the project, which a confined program may write.
+    let script = format!("#!/bin/sh\ntouch '{}'\n", judged.project.join("ran").display());
+    crate::put(&path, script, 0o755);
 }
 
 #[test]
@@ -393,14 +387,14 @@ fn where_path_has_a_relative_folder_no_name_is_a_program() {
 fn a_program_that_lies_where_the_role_may_write_is_not_the_one_that_was_allowed() {
     let judged = runner(r#"["echo hello"]"#);
     fs::create_dir_all(judged.project.join(".venv/bin")).unwrap();
-    let mut command = marked(&judged);
+    let mut command = judged.server();
     command.env("PATH", format!("{}:/usr/bin:/bin", judged.project.join(".venv/bin").display()));
     let mut wire = Wire::connect(command, Era::Modern);
     allowed(&mut wire, "run_command", json!({"command": "echo hello"}));
     executable(&judged, ".venv/bin/echo");
     wire.call("run_command", json!({"command": "echo hello"}));
     assert!(
-        !judged.outside.join("ran").exists(),
+        !judged.project.join("ran").exists(),
         "a program from the writable root was run in the name of echo"
     );
 }

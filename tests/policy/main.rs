@@ -15,6 +15,7 @@ mod audit;
 mod command_line;
 mod disclosure;
 mod effects;
+mod environment;
 mod every_pair;
 mod inner_calls;
 mod limits;

@@ -92,6 +92,10 @@ pub struct NewSession {
     /// The confinement of its processes. None: they reach what the supervisor reaches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<Confinement>,
+    /// The names of the variables that its processes inherit from the supervisor; a `*` at the end stands for any ending.
+    /// None: they inherit all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherited_variables: Option<Vec<String>>,
     /// The folders that its agent's own server may use. Empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<PathBuf>,

@@ -32,6 +32,9 @@ pub(crate) struct SessionRecord {
     /// The confinement of its processes.
     #[serde(default)]
     pub(crate) confinement: Option<Confinement>,
+    /// The names of the variables that its processes inherit. None: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) inherited_variables: Option<Vec<String>>,
     /// The folders that the agent's own server may use. Empty: all.
     #[serde(default)]
     pub(crate) roots: Vec<PathBuf>,

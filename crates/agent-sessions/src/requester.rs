@@ -68,8 +68,8 @@ impl SessionCaller {
         self.authorize(&SupervisorRequest::Pause {})
     }
 
-    /// Returns a new session within the limits of the requester's own: with all roles of that too, its confinement and
-    /// its roots, and steering others only if that does.
+    /// Returns a new session within the limits of the requester's own: with all roles of that too, its confinement,
+    /// its environment and its roots, and steering others only if that does.
     pub(crate) fn limit(&self, mut new: NewSession) -> NewSession {
         let Some(parent) = &self.session else { return new };
         // Each role can only take away, so all of the parent's together allow no more than it may do itself.
@@ -83,6 +83,9 @@ impl SessionCaller {
         // The parent may be an agent that asks for a session outside its own confinement.
         if parent.confinement.is_some() {
             new.confinement.clone_from(&parent.confinement);
+        }
+        if parent.inherited_variables.is_some() {
+            new.inherited_variables.clone_from(&parent.inherited_variables);
         }
         if !parent.roots.is_empty() {
             new.roots.clone_from(&parent.roots);

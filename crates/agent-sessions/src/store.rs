@@ -221,6 +221,7 @@ pub(crate) mod tests {
             roles: vec!["orchestrator".to_owned(), "worker".to_owned()],
             orchestrates: false,
             confinement: Some(Confinement::project(["/"], "/tmp").network(false)),
+            inherited_variables: Some(vec!["PATH".to_owned()]),
             roots: vec![PathBuf::from("/")],
             command: vec!["sh".to_owned()],
             agent: None,

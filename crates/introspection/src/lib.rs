@@ -20,7 +20,7 @@ struct Readme;
 
 #[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
 pub mod db;
-#[cfg(any(feature = "logs", feature = "sqlite", feature = "postgres", feature = "mysql"))]
+#[cfg(any(feature = "logs", feature = "sqlite"))]
 mod env_file;
 #[cfg(feature = "inspect")]
 pub mod inspect;

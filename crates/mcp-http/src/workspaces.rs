@@ -6,7 +6,7 @@ use process_runner::Runner;
 use role_policy::{Caller, Policy, ToolFacts};
 use server_setup::sessions::SessionHandle;
 use server_setup::settings::Settings;
-use server_setup::{audit, confinement, policy, resources, sessions, setup, toolsets};
+use server_setup::{audit, confinement, environment, policy, resources, sessions, setup, toolsets};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,7 +73,8 @@ impl Workspaces {
         let mut host = setup::host(&settings, loaded.policy).roots(workspace.roots());
         let agents = sessions::of_many(&settings, reread);
         let callers = toolsets::Callers::Many(&agents);
-        for toolset in toolsets::all(&settings, &workspace, &runner, confine, callers)? {
+        let environment = environment::for_callers(&settings, &runner);
+        for toolset in toolsets::all(&settings, &workspace, &runner, confine, environment, callers)? {
             host = host.toolset(toolset);
         }
         let audit = audit::open(&settings)?;
@@ -135,7 +136,9 @@ impl Workspaces {
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let confine = confinement::confine_all(&self.settings, &workspace)?;
         let callers = toolsets::Callers::Many(&self.agents);
-        let toolsets = toolsets::all(&self.settings, &workspace, &self.runner, confine, callers)?;
+        let environment = environment::for_callers(&self.settings, &self.runner);
+        let toolsets =
+            toolsets::all(&self.settings, &workspace, &self.runner, confine, environment, callers)?;
         let roots = workspace.roots().map(Path::to_owned).collect();
         Ok(self.full_host.for_workspace(toolsets, Arc::new(effects), roots)?)
     }

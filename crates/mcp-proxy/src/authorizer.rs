@@ -179,6 +179,11 @@ impl Authorizer {
         match policy.authorize(&self.caller, &facts, call, &*self.effects) {
             Ok(authorized) => Ok(AuthorizedCall { authorized }),
             Err(Refusal::Arguments { rule, reason }) => Err(CallRefusal::Arguments { rule, reason }),
+            // Nobody can be asked, and no answer is no.
+            Err(Refusal::Approval(request)) => Err(CallRefusal::Arguments {
+                rule: Arc::clone(request.rule()),
+                reason: format!("{request}; nobody can be asked here"),
+            }),
             // A refusal that this crate does not know yet tells the client least when the tool does not exist for it.
             Err(refusal) => Err(CallRefusal::Hidden(Arc::clone(refusal.rule()))),
         }

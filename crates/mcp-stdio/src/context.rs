@@ -185,6 +185,9 @@ fn authorize(
     let call = call.map_err(|refusal| {
         Error::Forbidden(match refusal {
             Refusal::Arguments { reason, .. } => format!("the policy refuses it: {reason}"),
+            Refusal::Approval(request) => {
+                format!("{request}; nobody is asked on the command line, so call the tool through the server")
+            }
             _ => format!("the policy does not let the role {} use `{TOOL}`", caller.role()),
         })
     })?;

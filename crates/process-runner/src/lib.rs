@@ -88,7 +88,10 @@ use tree::reaper;
 pub use capture::{CapturedStream, OutputSnapshot};
 pub use command::{Command, TerminalSize};
 pub use command_line::{CommandLine, CommandSplitError, ShellSyntax, ShellSyntaxKind};
-pub use confine::{Confinement, ConfinementProblem, ConfinementStatus, ConfinementUnavailable, Protection};
+pub use confine::{
+    Confinement, ConfinementLevel, ConfinementProblem, ConfinementStatus, ConfinementUnavailable, Protection,
+    SystemCallPermission, UnknownConfinementName,
+};
 pub use environment::EnvPolicy;
 pub use error::{Error, SpawnError, SpawnErrorKind, SystemResource};
 pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEvent};

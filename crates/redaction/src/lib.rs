@@ -36,12 +36,16 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod command_line;
+#[cfg(test)]
+mod corpus;
 mod environment;
 mod error;
 mod lines;
 mod literals;
 mod log_line;
 mod mask;
+mod name_forms;
 mod named;
 mod options;
 mod pem;

@@ -3,11 +3,14 @@
 //! The name alone says little (`token = next_token()`), and so does the value alone (a checksum looks like
 //! a key). Only both together are a secret: a name of the list, and a value that nobody would write by hand.
 
+use crate::command_line;
+use crate::name_forms;
 use crate::randomness::{MAX_JUDGED_BYTES, is_random};
 use crate::runs::{ALNUM, HEX, VALUE, WORD, end_of, is, is_at, start_of};
 use crate::secret_name::{MAX_NAME_BYTES, secret_name};
 use crate::span::SecretSpan;
 use crate::template::is_template;
+use crate::url;
 use crate::written::{self, ValueForm};
 
 /// The shortest value that is taken for a secret, in bytes.
@@ -43,6 +46,11 @@ pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<SecretSpan> {
     let name_start = start_of(bytes, at, WORD, MAX_NAME_BYTES);
     let name_end = end_of(bytes, at, WORD, MAX_NAME_BYTES);
     let name = &bytes[name_start..name_end];
+    let further = name_forms::find(bytes, name_start, name_end)
+        .or_else(|| command_line::at_flag(bytes, name_start, name_end));
+    if further.is_some() {
+        return further;
+    }
     let mut at = skip_quote(bytes, name_end);
     let quoted_name = at > name_end;
     if bytes.get(at) == Some(&b']') {
@@ -135,6 +143,9 @@ fn header_value(bytes: &[u8], name_start: usize, name: &[u8], start: usize) -> O
 pub(crate) fn member(name: &str, value: &str) -> Option<&'static str> {
     if let Some(kind) = written::kind_of(name.as_bytes(), value.as_bytes(), ValueForm::Member, None) {
         return Some(kind);
+    }
+    if matches!(name, "auth" | "_auth") && url::credentials_at(value.as_bytes(), 0).is_some() {
+        return Some("basic-credentials");
     }
     let kind = secret_name(name.as_bytes())?;
     (!value.contains([' ', '\n', '(', '{', '[', '<']) && is_secret(value.as_bytes(), kind)).then_some(kind)

@@ -135,6 +135,24 @@ fn before_end(bytes: &[u8], marker: usize, spans: &mut Vec<SecretSpan>) {
     }
 }
 
+/// Appends the lines of the body of a key in PuTTY's format. `count` is the place of their number.
+pub(crate) fn putty(bytes: &[u8], count: usize, spans: &mut Vec<SecretSpan>) {
+    /// An RSA key with 16384 bits has fewer.
+    const MAX_LINES: usize = 250;
+    let mut start = memchr::memchr(b'\n', &bytes[count..]).map_or(bytes.len(), |at| count + at + 1);
+    let digits = bytes[count..start].trim_ascii();
+    let lines = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(0);
+    for _ in 0..usize::min(lines, MAX_LINES) {
+        let end = end_of(bytes, start, BASE64, bytes.len() - start);
+        let end = end + bytes[end..].iter().take(2).take_while(|&&byte| byte == b'=').count();
+        if end == start {
+            return;
+        }
+        spans.push(SecretSpan { start, end, kind: KIND });
+        start = memchr::memchr(b'\n', &bytes[end..]).map_or(bytes.len(), |at| end + at + 1);
+    }
+}
+
 fn start_of_line(bytes: &[u8], at: usize) -> usize {
     memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |newline| newline + 1)
 }

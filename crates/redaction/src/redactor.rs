@@ -12,11 +12,11 @@ use crate::options::RedactionOptions;
 use crate::randomness::is_random;
 use crate::span::SecretSpan;
 use crate::written_forms::written_forms;
-use crate::{log_line, named, pem, runs, tokens, url};
+use crate::{command_line, log_line, name_forms, named, pem, runs, tokens, url};
 
 /// Texts near which there may be a secret without a long run of token characters. Each is rare in ordinary text.
 // Words lack their first letter, so that one text finds `Password` and `password`.
-const SIGNS: [&str; 27] = [
+const SIGNS: [&str; 37] = [
     "://",
     "PRIVATE KEY",
     "asic ",
@@ -46,10 +46,29 @@ const SIGNS: [&str; 27] = [
     "PHPSESSID=",
     "NET_SessionId=",
     "uthorization: ",
+    // Names that end so, and no other words.
+    "ASSPHRASE",
+    "pass\"",
+    "pass=",
+    "PASS=",
+    "requirepass ",
+    // Keys of PuTTY, registries, signed addresses.
+    PUTTY,
+    "auth\"",
+    "auth=",
+    "sig=",
+    "Pwd",
 ];
+/// The line before the body of a key in PuTTY's format.
+const PUTTY: &str = "Private-Lines: ";
 const ADDRESS: usize = 0;
 const KEY: usize = 1;
 const BASIC: std::ops::RangeInclusive<usize> = 2..=3;
+const REQUIREPASS: usize = 31;
+const PUTTY_KEY: usize = 32;
+const REGISTRY_AUTH: usize = 33;
+const REGISTRY_AUTH_SETTING: usize = 34;
+const SIGNATURE: usize = 35;
 
 /// A mark may make the edge of another token; so text with marks is looked at again, at most this often.
 const MAX_PASSES: usize = 8;
@@ -69,7 +88,7 @@ enum TextKind {
 #[derive(Clone)]
 pub struct Redactor {
     enabled: bool,
-    /// The [`SIGNS`].
+    /// The [`SIGNS`], and behind them those of programs.
     signs: Literals,
     /// The exact values in all their forms, if there are any.
     values: Option<Literals>,
@@ -104,7 +123,7 @@ impl Redactor {
         forms.dedup();
         Ok(Self {
             enabled: options.enabled,
-            signs: Literals::new(&SIGNS).map_err(error)?,
+            signs: Literals::new(&[SIGNS.as_slice(), &command_line::SIGNS].concat()).map_err(error)?,
             values: if forms.is_empty() { None } else { Some(Literals::new(&forms).map_err(error)?) },
         })
     }
@@ -200,6 +219,11 @@ impl Redactor {
         }
     }
 
+    /// Returns the places of the secrets of `text` as byte offsets, sorted, for a caller that must not take one apart.
+    pub fn spans(&self, text: &str) -> Vec<std::ops::Range<usize>> {
+        self.find(text, TextKind::Any).into_iter().map(|span| span.start..span.end).collect()
+    }
+
     /// Returns the secrets of `text`, sorted, none overlapping another, none within a mark.
     fn find(&self, text: &str, text_kind: TextKind) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
@@ -226,6 +250,8 @@ impl Redactor {
                 spans.push(span);
             } else if end - start == 40
                 && aws_key_id_end.is_some_and(|id| start - id < AWS_SECRET_DISTANCE)
+                // The hash of a commit.
+                && !bytes[start..end].iter().all(|byte| runs::is(*byte, runs::HEX))
                 && is_random(&bytes[start..end], 0.25)
             {
                 spans.push(SecretSpan { start, end, kind: "aws-secret-key" });
@@ -235,6 +261,11 @@ impl Redactor {
             ADDRESS => spans.extend(url::find(bytes, at)),
             KEY => pem::find(text, at, &mut spans),
             sign if BASIC.contains(&sign) => spans.extend(url::basic(bytes, at)),
+            PUTTY_KEY => pem::putty(bytes, at + PUTTY.len(), &mut spans),
+            REGISTRY_AUTH | REGISTRY_AUTH_SETTING => spans.extend(name_forms::registry_auth(bytes, at)),
+            SIGNATURE => spans.extend(name_forms::shared_access_signature(bytes, at)),
+            REQUIREPASS => spans.extend(command_line::directive(bytes, at + SIGNS[REQUIREPASS].len())),
+            sign if sign >= SIGNS.len() => command_line::find(bytes, sign - SIGNS.len(), at, &mut spans),
             _ => spans.extend(named::at_name(bytes, at)),
         });
         if text_kind == TextKind::Log {

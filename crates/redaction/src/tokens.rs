@@ -176,6 +176,7 @@ static TOKENS: &[TokenShape] = &[
     at_least("ops_eyJ", "onepassword-token", URL, 60),
     // Files
     exactly("AGE-SECRET-KEY-1", "age-secret-key", UPPER, 58),
+    at_least("AGE-SECRET-KEY-PQ-1", "age-secret-key", UPPER, 58),
 ];
 
 /// Tokens whose prefix ends in a full stop, which ends a run: the run behind it is looked at.

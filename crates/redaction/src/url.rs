@@ -71,7 +71,11 @@ pub(crate) fn basic(bytes: &[u8], at: usize) -> Option<SecretSpan> {
     if at - word != 1 || !bytes[word].eq_ignore_ascii_case(&b'b') {
         return None;
     }
-    let start = at + 5;
+    credentials_at(bytes, at + 5)
+}
+
+/// Returns the base64 at `start` if it decodes to `user:password`.
+pub(crate) fn credentials_at(bytes: &[u8], start: usize) -> Option<SecretSpan> {
     let body = end_of(bytes, start, BASE64, 4096);
     let end = body + bytes[body..].iter().take(2).take_while(|&&byte| byte == b'=').count();
     let token = &bytes[start..end];

@@ -56,11 +56,33 @@ fn strong_name(name: &[u8]) -> Option<(StrongName, &'static str)> {
     let strong = match () {
         () if ends(&["password", "passwd", "pwd", "passphrase", "passcode"]) => StrongName::Password,
         () if ends(&["secret"]) => StrongName::Secret,
+        // `ADMIN_PASS`, `"pass"`: only as a word of its own.
+        () if kind == "password" && ends(&["pass"]) => StrongName::Password,
         () if ends(&["apikey", "token"]) => StrongName::Key,
         () if ends(&["authorization"]) => StrongName::Header,
         () => return None,
     };
     Some((strong, kind))
+}
+
+/// Returns true if `name` can hold nothing but a password or a secret.
+pub(crate) fn is_strong(name: &[u8]) -> bool {
+    matches!(strong_name(name), Some((StrongName::Password | StrongName::Secret, _)))
+}
+
+/// Returns true if `name` can hold nothing but a password.
+pub(crate) fn is_strong_password(name: &[u8]) -> bool {
+    matches!(strong_name(name), Some((StrongName::Password, _)))
+}
+
+/// Returns the kind of secret that a name of [`is_strong`] names.
+pub(crate) fn strong_kind(name: &[u8]) -> &'static str {
+    strong_name(name).map_or("password", |(_, kind)| kind)
+}
+
+/// Returns true if `value`, which is no expression by its place, is written out as a person writes passwords.
+pub(crate) fn is_written_out(value: &[u8]) -> bool {
+    is_literal(value, true)
 }
 
 /// Returns the kind of secret that `value` is beside `name`, with the byte after the value, if it is one.
@@ -124,6 +146,8 @@ fn is_literal(value: &[u8], quoted: bool) -> bool {
         || value.starts_with(b"/")
         || value.starts_with(b"./")
         || memchr::memmem::find(value, b"://").is_some()
+        // The rules of a form: `required|min:8`.
+        || value.contains(&b'|') && value.contains(&b':')
         || memchr::memmem::find(value, b"::").is_some();
     let is_expression = value.iter().any(|byte| {
         matches!(byte, b' ' | b'(' | b')' | b'{' | b'}' | b'[' | b']' | b'<' | b'>' | b'\\') || *byte < b' '
@@ -153,6 +177,8 @@ fn is_code(value: &[u8], form: ValueForm, after: Option<u8>) -> bool {
         || after == Some(b';') && form == ValueForm::Header;
     let is_type = form == ValueForm::Header
         && (value.first().is_some_and(u8::is_ascii_uppercase)
+            // A type may end in a width, and a password in a year.
+            && value.iter().rev().take_while(|byte| byte.is_ascii_digit()).count() < 4
             || value.ends_with(b"?")
             || value.ends_with(b"!"));
     is_identifier && (ended_as_code || value.contains(&b'.') || is_type)

@@ -23,6 +23,10 @@ impl Policy {
 
 /// Returns true if `role` allows `area` by a selector that can mean no tool: `mcp/prompts`, `mcp/*`.
 fn names_area(role: &Role, area: &str) -> bool {
+    // Nobody is asked about an area, because there is no call to approve.
+    if role.ask.iter().any(|entry| entry.selector.matches(&ToolFacts::external(area))) {
+        return false;
+    }
     // `*` alone does not count here: it was written for tools, and whether it takes in an area depends on the rest
     // of the role (`allows_everything`).
     role.allow.iter().any(|entry| match &entry.selector {
@@ -45,6 +49,6 @@ fn allows_everything(role: &Role) -> bool {
         kind => !kind.matches(&ToolFacts::external("")),
     };
     role.allow.iter().any(|entry| matches_all(&entry.selector))
-        && role.deny.iter().all(|entry| matches_no_tool(&entry.selector))
+        && role.deny.iter().chain(&role.ask).all(|entry| matches_no_tool(&entry.selector))
         && role.rules.iter().all(|rule| rule.tools.iter().all(matches_no_tool))
 }

@@ -1,5 +1,6 @@
 //! The decision about a call, and the value that proves it.
 
+use crate::approval::ApprovalRequest;
 use crate::scope::CallScope;
 use crate::tool::Call;
 use serde_json::{Map, Value};
@@ -12,9 +13,12 @@ pub struct Decision {
     /// The rule that allowed it, with its file and line: ``dev: allow `git_*` (roles.toml:12)``. For a caller with
     /// several roles it is the rule of the first.
     pub rule: Arc<str>,
+    /// The person who approved the call, if the policy asked for one.
+    pub approver: Option<Arc<str>>,
 }
 
-/// A call that a policy has allowed. Only [`Policy::authorize`](crate::Policy::authorize) makes one.
+/// A call that a policy has allowed. Only [`Policy::authorize`](crate::Policy::authorize) and, with the approval of a
+/// person, [`Policy::authorize_approved`](crate::Policy::authorize_approved) make one.
 // The fields are private and there is no `Clone`: one value proves that the policy was asked about one call.
 #[derive(Debug)]
 #[must_use = "a call that is authorized has not run"]
@@ -69,6 +73,9 @@ pub enum Refusal {
         /// The reason, and what is allowed, in words for the caller.
         reason: String,
     },
+    /// The caller may call the tool with these arguments only if a person approves it. Who can ask nobody refuses the
+    /// call.
+    Approval(ApprovalRequest),
 }
 
 impl Refusal {
@@ -76,6 +83,7 @@ impl Refusal {
     pub fn rule(&self) -> &Arc<str> {
         match self {
             Self::Hidden { rule } | Self::Arguments { rule, .. } => rule,
+            Self::Approval(request) => request.rule(),
         }
     }
 }
@@ -86,6 +94,7 @@ impl std::fmt::Display for Refusal {
             // Without the rule: the caller must not learn from the text that the tool exists.
             Self::Hidden { .. } => f.write_str("no such tool"),
             Self::Arguments { reason, .. } => f.write_str(reason),
+            Self::Approval(request) => request.fmt(f),
         }
     }
 }

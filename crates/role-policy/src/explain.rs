@@ -1,5 +1,6 @@
 //! The explanation of a decision, rule by rule.
 
+use crate::ask::Otherwise;
 use crate::caller::Caller;
 use crate::decision::{Decision, Refusal};
 use crate::effect_resolver::EffectResolver;
@@ -45,6 +46,8 @@ pub enum ExplainVerdict {
     Holds,
     /// The arguments do not fit, for this reason.
     Refuses(String),
+    /// A person must approve the call: every call of the tool, or one for which this condition does not hold.
+    Asks(Option<String>),
 }
 
 impl Policy {
@@ -62,8 +65,12 @@ impl Policy {
             let mut step = |rule: &Arc<str>, line: usize, says: ExplainVerdict| {
                 steps.push(ExplainStep { role: role.name.clone(), rule: Arc::clone(rule), line, says });
             };
-            for (list, says) in [(&role.deny, ExplainVerdict::Denies), (&role.allow, ExplainVerdict::Allows)]
-            {
+            let lists = [
+                (&role.deny, ExplainVerdict::Denies),
+                (&role.ask, ExplainVerdict::Asks(None)),
+                (&role.allow, ExplainVerdict::Allows),
+            ];
+            for (list, says) in lists {
                 for entry in list {
                     let says =
                         if entry.selector.matches(tool) { says.clone() } else { ExplainVerdict::NoMatch };
@@ -75,7 +82,13 @@ impl Policy {
                     false => ExplainVerdict::NoMatch,
                     true => match rule.check(tool, call.arguments(), effects) {
                         Ok(()) => ExplainVerdict::Holds,
-                        Err(violation) => ExplainVerdict::Refuses(violation.to_string()),
+                        Err(violation) if rule.otherwise == Otherwise::Deny => {
+                            ExplainVerdict::Refuses(violation.to_string())
+                        }
+                        Err(_) => match rule.unmet(tool, call.arguments(), effects) {
+                            Ok(unmet) => ExplainVerdict::Asks(Some(unmet.condition)),
+                            Err(violation) => ExplainVerdict::Refuses(violation.to_string()),
+                        },
                     },
                 };
                 step(&rule.label, rule.line, says);

@@ -1,5 +1,6 @@
 //! The tools that a policy was loaded for.
 
+use crate::approval::Approval;
 use crate::caller::Caller;
 use crate::decision::{Authorized, Refusal};
 use crate::effect_resolver::EffectResolver;
@@ -66,5 +67,20 @@ impl<'p> PolicyTool<'p> {
         effects: &dyn EffectResolver,
     ) -> Result<Authorized<Call>, Refusal> {
         self.policy.authorize(caller, &self.facts, Call::new(self.facts.name, arguments), effects)
+    }
+
+    /// Judges a call of the tool that a person has approved.
+    ///
+    /// # Errors
+    /// As [`Policy::authorize_approved`].
+    pub fn authorize_approved(
+        &self,
+        caller: &Caller,
+        arguments: Map<String, Value>,
+        effects: &dyn EffectResolver,
+        approval: Approval,
+    ) -> Result<Authorized<Call>, Refusal> {
+        let call = Call::new(self.facts.name, arguments);
+        self.policy.authorize_approved(caller, &self.facts, call, effects, approval)
     }
 }

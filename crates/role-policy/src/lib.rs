@@ -52,6 +52,9 @@
 //! 3. Every rule under `require` that speaks of the tool must hold for the arguments. One that cannot be
 //!    judged (an argument left out or of another type, a path that cannot be followed) does not hold.
 //!
+//! 4. A tool that `ask` names, and a rule with `otherwise = "ask"` that does not hold, ask a person:
+//!    [`Refusal::Approval`]. Deny beats ask, and ask beats allow. [`Policy::authorize_approved`] takes the answer.
+//!
 //! Rules judge effects and not text: paths by where they lead ([`EffectResolver::resolve_path`]), commands by the
 //! program that would start ([`EffectResolver::resolve_program`]). What holds for paths also goes along with the
 //! call ([`Authorized::scope`]), to be held up against what is really opened.
@@ -64,8 +67,10 @@
 struct Readme;
 
 mod access;
+mod approval;
 mod area;
 mod argument_names;
+mod ask;
 mod builtin;
 mod caller;
 mod decision;
@@ -88,16 +93,17 @@ mod tool;
 mod violation;
 
 pub use access::Access;
+pub use approval::{Approval, ApprovalRequest, AskReason, CallFingerprint};
 pub use builtin::BUILTIN;
 pub use caller::Caller;
-pub use egress_proxy::{AllowedHosts, NetworkAccess};
+pub use egress_proxy::{AllowedHosts, Host, NetworkAccess};
 pub use decision::{Authorized, Decision, Refusal};
 pub use effect_resolver::{EffectResolver, LexicalResolver, PatchedPath, ResolveError};
 pub use explain::{ExplainStep, ExplainVerdict, Explanation};
 pub use known_tool::PolicyTool;
 pub use limits::RoleLimits;
 pub use load::LoadedPolicy;
-pub use policy::Policy;
+pub use policy::{Policy, ToolAccess};
 pub use problem::{LoadError, PolicyProblem, Severity};
 pub use scope::CallScope;
 pub use token_bucket::TokenBucket;

@@ -1,12 +1,15 @@
 //! From a policy file to a [`Policy`], with everything in it that cannot be meant.
 
+use crate::ask::Otherwise;
 use crate::builtin::BUILTIN;
 use crate::caller::Caller;
 use crate::decision::Refusal;
 use crate::effect_resolver::LexicalResolver;
 use crate::path_rule::PathRule;
-use crate::policy::{AgentCommandRole, CompiledPolicy, DispatchRule, Policy, Role, ToolEntry};
-use crate::policy_file::{DraftRole, DraftRule, LocatedText, PolicyDraft, PolicyExample, read};
+use crate::policy::{AgentCommandRole, CompiledPolicy, DispatchRule, Policy, Role, ToolAccess, ToolEntry};
+use crate::policy_file::{
+    DraftRole, DraftRule, ExpectedDecision, LocatedText, PolicyDraft, PolicyExample, read,
+};
 use crate::problem::{LoadError, PolicyProblem, Severity};
 use crate::quoted::quoted;
 use crate::rule::{Rule, ToolSelector};
@@ -216,6 +219,7 @@ impl<'a> PolicyLoader<'a> {
             };
             role.allow.extend(listed("allow", &part.allow));
             role.deny.extend(listed("deny", &part.deny));
+            role.ask.extend(listed("ask", &part.ask));
             // `roots` is a rule for every tool, so it also refuses tools of other servers: which of their arguments
             // are paths is not known. It has no line of its own in the draft.
             if let Some(roots) = &part.roots {
@@ -226,7 +230,7 @@ impl<'a> PolicyLoader<'a> {
                     paths: Some(Arc::new(PathRule {
                         read_within: Some(roots.clone()),
                         write_within: Some(roots.clone()),
-                        not_within: Vec::new(),
+                        ..PathRule::default()
                     })),
                     commands: None,
                     sql_read_only: false,
@@ -235,6 +239,7 @@ impl<'a> PolicyLoader<'a> {
                     only: false,
                     additional_arguments: false,
                     reason: None,
+                    otherwise: Otherwise::Deny,
                 }));
             }
             // A rule too, so that the narrower holds of two roles and of a role and what it extends.
@@ -251,6 +256,7 @@ impl<'a> PolicyLoader<'a> {
                     only: false,
                     additional_arguments: false,
                     reason: None,
+                    otherwise: Otherwise::Deny,
                 }));
             }
             for rule in &part.rules {
@@ -266,6 +272,7 @@ impl<'a> PolicyLoader<'a> {
                     only: rule.only,
                     additional_arguments: rule.additional_arguments,
                     reason: rule.reason.clone(),
+                    otherwise: rule.otherwise,
                 }));
             }
             role.may_use.extend(part.may_use.iter().map(|role| role.text.clone()));
@@ -324,12 +331,12 @@ impl<'a> PolicyLoader<'a> {
         if self.partial {
             return;
         }
-        let lists = [("allow", &role.allow), ("deny", &role.deny)].into_iter();
+        let lists = [("allow", &role.allow), ("deny", &role.deny), ("ask", &role.ask)].into_iter();
         for (key, list) in lists.chain(role.rules.iter().map(|rule| ("tools", &rule.tools))) {
             for (text, selector) in list {
-                // `ToolSelector::parse` knows every kind, so it is not misspelt, and denying a kind also covers tools that
-                // are added later.
-                let of_a_kind = key == "deny" && selector.is_kind();
+                // `ToolSelector::parse` knows every kind, so it is not misspelt, and denying or asking about a kind also
+                // covers tools that are added later.
+                let of_a_kind = matches!(key, "deny" | "ask") && selector.is_kind();
                 if of_a_kind || facts.iter().any(|tool| selector.matches(tool)) {
                     continue;
                 }
@@ -350,7 +357,7 @@ impl<'a> PolicyLoader<'a> {
                     (None, None) => String::new(),
                 };
                 let message = format!("`{name}` in `{key}` of `{}` matches no tool{hint}", role.name.text);
-                // A misspelt name in `deny` or `tools` leaves the tool that was meant unrestricted. In `allow` it
+                // A misspelt name in `deny`, `ask` or `tools` leaves the tool that was meant unrestricted. In `allow` it
                 // only takes the tool away.
                 let severity = if key == "allow" { Severity::Warning } else { Severity::Error };
                 self.report(severity, text.line, message);
@@ -364,13 +371,16 @@ impl<'a> PolicyLoader<'a> {
             let name = draft.name.text.as_str();
             let role = policy.role(name);
             let denied = |tool: &ToolFacts<'_>| role.deny.iter().any(|entry| entry.selector.matches(tool));
-            for (text, selector) in &draft.allow {
+            let listed = [("allow", "allows", &draft.allow), ("ask", "asks about", &draft.ask)].into_iter();
+            for (key, verb, (text, selector)) in
+                listed.flat_map(|(key, verb, list)| list.iter().map(move |entry| (key, verb, entry)))
+            {
                 let mut matching = facts.iter().filter(|tool| selector.matches(tool)).peekable();
                 // Without the server's tools nobody knows what an entry matches.
                 if !self.tools.is_empty() && matching.peek().is_some() && matching.all(denied) {
                     self.warn(
                         text.line,
-                        format!("`{}` in `allow` of `{name}` allows nothing: all of it is denied", text.text),
+                        format!("`{}` in `{key}` of `{name}` {verb} nothing: all of it is denied", text.text),
                     );
                 }
             }
@@ -443,6 +453,25 @@ impl<'a> PolicyLoader<'a> {
                         ),
                     );
                 }
+                let asks = |role: &str, tool: &str| {
+                    let facts = policy.tool(tool).map(|tool| tool.facts());
+                    facts.is_ok_and(|facts| policy.access(role, &facts) == ToolAccess::Ask)
+                };
+                let unasked: Vec<&str> = policy
+                    .allowed_tools(other)
+                    .into_iter()
+                    .filter(|tool| asks(name, tool) && !asks(other, tool))
+                    .take(3)
+                    .collect();
+                if !unasked.is_empty() {
+                    self.error(
+                        line,
+                        format!(
+                            "`{name}` may use `{other}`, which calls without asking what `{name}` asks about: {}",
+                            quoted(&unasked)
+                        ),
+                    );
+                }
             }
         }
     }
@@ -487,18 +516,20 @@ impl<'a> PolicyLoader<'a> {
             }
             let call = Call::new(name, example.arguments.clone());
             let judged = policy.authorize(&Caller::new(role), tool, call, &LexicalResolver);
-            let message = match (&judged, example.allowed) {
-                (Ok(call), false) => {
-                    format!("the example must be denied and is allowed by {}", call.decision().rule)
+            let (found, outcome) = match &judged {
+                Ok(call) => (ExpectedDecision::Allow, format!("is allowed by {}", call.decision().rule)),
+                Err(Refusal::Approval(request)) => {
+                    (ExpectedDecision::Ask, format!("is asked about by {}", request.rule()))
                 }
-                (Err(Refusal::Hidden { rule }), true) => {
-                    format!("the example must be allowed and is denied by {rule}")
+                Err(Refusal::Hidden { rule }) => (ExpectedDecision::Deny, format!("is denied by {rule}")),
+                Err(Refusal::Arguments { rule, reason }) => {
+                    (ExpectedDecision::Deny, format!("is refused by {rule}: {reason}"))
                 }
-                (Err(Refusal::Arguments { rule, reason }), true) => {
-                    format!("the example must be allowed and is refused by {rule}: {reason}")
-                }
-                _ => continue,
             };
+            if found == example.expected {
+                continue;
+            }
+            let message = format!("the example must be {} and {outcome}", example.expected);
             self.error(example.line, message);
         }
     }

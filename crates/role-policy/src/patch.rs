@@ -3,20 +3,20 @@
 use crate::caller::Caller;
 use crate::decision::Refusal;
 use crate::effect_resolver::{EffectResolver, PatchedPath};
-use crate::policy::{Policy, ToolVerdict};
-use crate::scope::CallScope;
+use crate::policy::{Judgement, Policy, ToolVerdict};
 use crate::tool::{Effect, PatchParts, ToolFacts};
 use serde_json::{Map, Value};
 
 impl Policy {
-    /// Judges the parts of a patch, if `tool` applies one, and adds to `scope` what must hold while it is applied.
+    /// Judges the parts of a patch, if `tool` applies one, and adds to `judgement` what must hold while it is applied, and who
+    /// must be asked.
     pub(crate) fn judge_patch(
         &self,
         caller: &Caller,
         tool: &ToolFacts<'_>,
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
-        scope: &mut CallScope,
+        judgement: &mut Judgement,
     ) -> Result<(), Refusal> {
         for effect in tool.effects {
             let Effect::Patches { patch: name, parts } = effect else { continue };
@@ -33,7 +33,7 @@ impl Policy {
             let mut others = arguments.clone();
             others.remove(*name);
             for path in &paths {
-                scope.narrow(&self.judge_part(caller, parts, path, &others, effects)?);
+                judgement.narrow(self.judge_part(caller, parts, path, &others, effects)?);
             }
         }
         Ok(())
@@ -44,7 +44,7 @@ impl Policy {
         [edit, create, remove, rename].into_iter().filter_map(|name| self.known_facts(name)).any(|facts| {
             caller.roles().any(|role| match &*self.role(role).verdict(&facts) {
                 ToolVerdict::Hidden(_) => true,
-                ToolVerdict::Visible { rules, .. } => !rules.is_empty(),
+                ToolVerdict::Visible { rules, ask, .. } => ask.is_some() || !rules.is_empty(),
             })
         })
     }
@@ -57,14 +57,14 @@ impl Policy {
         path: &PatchedPath,
         others: &Map<String, Value>,
         effects: &dyn EffectResolver,
-    ) -> Result<CallScope, Refusal> {
+    ) -> Result<Judgement, Refusal> {
         let (part, path, verb) = match path {
             PatchedPath::Edited(path) => (parts.edit, path, "change"),
             PatchedPath::Created(path) => (parts.create, path, "create"),
             PatchedPath::Removed(path) => (parts.remove, path, "remove"),
             PatchedPath::Moved(path) => (parts.rename, path, "move"),
         };
-        let Some(facts) = self.known_facts(part) else { return Ok(CallScope::default()) };
+        let Some(facts) = self.known_facts(part) else { return Ok(Judgement::default()) };
         // The other arguments, `dry_run` for example, mean the same there.
         let mut call = others.clone();
         for effect in facts.effects {
@@ -77,7 +77,7 @@ impl Policy {
             }
         }
         match self.judge(caller, &facts, &call, effects, 0) {
-            Ok((_, scope)) => Ok(scope),
+            Ok(judgement) => Ok(judgement),
             // The patch tool itself is visible, so this refuses its arguments, and names no hidden tool.
             Err(Refusal::Hidden { rule }) => {
                 let reason = format!("the patch would {verb} `{path}`, and this role may {verb} no file");

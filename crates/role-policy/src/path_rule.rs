@@ -10,6 +10,8 @@ pub(crate) struct PathRule {
     pub(crate) read_within: Option<Vec<String>>,
     pub(crate) write_within: Option<Vec<String>>,
     pub(crate) not_within: Vec<String>,
+    /// Paths in a folder of `not_within` that a person approved for one call.
+    pub(crate) exceptions: Vec<String>,
 }
 
 impl PathRule {
@@ -50,7 +52,7 @@ impl PathRule {
     pub(crate) fn check(&self, access: Access, resolved: &str) -> Result<(), PathViolation> {
         let path = || resolved.to_owned();
         // Before `within`: an exclusion holds also beneath a folder that is granted.
-        if let Some(folder) = self.not_within.iter().find(|folder| lies_in(resolved, folder)) {
+        if let Some(folder) = self.not_within.iter().find(|folder| self.excludes(folder, resolved)) {
             return Err(PathViolation::Excluded { path: path(), excluded: folder.clone() });
         }
         match self.within(access) {
@@ -60,6 +62,22 @@ impl PathRule {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// Returns true if `folder`, one of `not_within`, excludes `resolved`.
+    fn excludes(&self, folder: &str, resolved: &str) -> bool {
+        // An exception holds against the folders that it lies in, and not against those that lie in it.
+        lies_in(resolved, folder)
+            && !self.exceptions.iter().any(|path| lies_in(path, folder) && lies_in(resolved, path))
+    }
+
+    /// Adds `resolved` to the folders that may be reached for `access`.
+    pub(crate) fn grant(&mut self, access: Access, resolved: &str) {
+        let folders = match access {
+            Access::Read => &mut self.read_within,
+            Access::Write => &mut self.write_within,
+        };
+        folders.get_or_insert_default().push(resolved.to_owned());
     }
 
     fn within(&self, access: Access) -> Option<&[String]> {

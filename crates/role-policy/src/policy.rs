@@ -1,6 +1,8 @@
 //! The compiled policy: one table for what is listed and for what may be called.
 
+use crate::approval::{Approval, ApprovalRequest, AskReason, CallFingerprint};
 use crate::argument_names;
+use crate::ask::{Otherwise, UnmetRule};
 use crate::caller::Caller;
 use crate::decision::{Authorized, Decision, Refusal};
 use crate::effect_resolver::EffectResolver;
@@ -44,6 +46,7 @@ pub(crate) struct Role {
     pub(crate) description: String,
     pub(crate) allow: Vec<ToolEntry>,
     pub(crate) deny: Vec<ToolEntry>,
+    pub(crate) ask: Vec<ToolEntry>,
     pub(crate) rules: Vec<Arc<Rule>>,
     pub(crate) may_use: Vec<String>,
     pub(crate) documents: Vec<String>,
@@ -53,7 +56,7 @@ pub(crate) struct Role {
     pub(crate) unlisted: Option<Arc<str>>,
 }
 
-/// One entry of `allow` or `deny`.
+/// One entry of `allow`, `deny` or `ask`.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolEntry {
     pub(crate) selector: ToolSelector,
@@ -88,7 +91,53 @@ impl SelectorAnnotations {
 #[derive(Clone, Debug)]
 pub(crate) enum ToolVerdict {
     Hidden(Arc<str>),
-    Visible { label: Arc<str>, rules: Vec<Arc<Rule>>, scope: CallScope },
+    Visible {
+        label: Arc<str>,
+        /// The entry that asks a person about every call.
+        ask: Option<Arc<str>>,
+        rules: Vec<Arc<Rule>>,
+        scope: CallScope,
+    },
+}
+
+/// The rights of a role to call a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ToolAccess {
+    /// The tool is hidden.
+    Hidden,
+    /// A person is asked about every call.
+    Ask,
+    /// The arguments decide: rules refuse some calls, or ask a person about some.
+    Conditional,
+    /// Every call is allowed.
+    Allowed,
+}
+
+/// The result of judging a call that is not refused.
+#[derive(Debug, Default)]
+pub(crate) struct Judgement {
+    /// The rule that allowed it.
+    rule: Option<Arc<str>>,
+    scope: CallScope,
+    /// The reasons to ask a person. Empty if the call is allowed.
+    reasons: Vec<AskReason>,
+}
+
+impl Judgement {
+    /// Adds what another judgement of the same call demands.
+    pub(crate) fn narrow(&mut self, other: Self) {
+        self.scope.narrow(&other.scope);
+        for reason in other.reasons {
+            self.ask(reason);
+        }
+    }
+
+    fn ask(&mut self, reason: AskReason) {
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
 }
 
 /// The role that a command starts an agent in.
@@ -162,7 +211,7 @@ impl Policy {
     ///
     /// [`Refusal::Hidden`] where a role of the caller does not see the tool, or where `tool` is not the tool
     /// of `call`; [`Refusal::Arguments`] where the tool is allowed and these arguments are not, or cannot be
-    /// judged.
+    /// judged; [`Refusal::Approval`] where a person must approve the call.
     pub fn authorize(
         &self,
         caller: &Caller,
@@ -170,6 +219,59 @@ impl Policy {
         call: Call,
         effects: &dyn EffectResolver,
     ) -> Result<Authorized<Call>, Refusal> {
+        let judgement = self.judge_call(caller, tool, &call, effects)?;
+        match ApprovalRequest::new(caller, &call, judgement.reasons) {
+            None => {
+                Ok(Authorized::new(call, Decision { rule: judgement.rule, approver: None }, judgement.scope))
+            }
+            Some(request) => Err(Refusal::Approval(request)),
+        }
+    }
+
+    /// Judges one call that a person has approved, as [`authorize`](Self::authorize) does. The approval is used up,
+    /// whatever the answer. It stands for the approval that the policy asks for, and for nothing else: what the policy
+    /// refuses now is refused.
+    ///
+    /// # Errors
+    ///
+    /// As `authorize`. [`Refusal::Arguments`] where the approval is for another call, and [`Refusal::Approval`] where
+    /// the policy now asks for a reason that the person did not see.
+    pub fn authorize_approved(
+        &self,
+        caller: &Caller,
+        tool: &ToolFacts<'_>,
+        call: Call,
+        effects: &dyn EffectResolver,
+        approval: Approval,
+    ) -> Result<Authorized<Call>, Refusal> {
+        let judgement = self.judge_call(caller, tool, &call, effects)?;
+        let Some(request) = ApprovalRequest::new(caller, &call, judgement.reasons) else {
+            return Ok(Authorized::new(
+                call,
+                Decision { rule: judgement.rule, approver: None },
+                judgement.scope,
+            ));
+        };
+        if !approval.is_for(CallFingerprint::of(caller, &call)) {
+            let reason = "the approval is for another call; call again, and a person is asked about this one";
+            return Err(Refusal::Arguments { rule: Arc::clone(request.rule()), reason: reason.to_owned() });
+        }
+        if !approval.covers(&request) {
+            return Err(Refusal::Approval(request));
+        }
+        let decision =
+            Decision { rule: Arc::clone(request.rule()), approver: Some(Arc::clone(approval.approver())) };
+        Ok(Authorized::new(call, decision, judgement.scope))
+    }
+
+    /// Judges a call by this policy and the one that narrows it.
+    fn judge_call(
+        &self,
+        caller: &Caller,
+        tool: &ToolFacts<'_>,
+        call: &Call,
+        effects: &dyn EffectResolver,
+    ) -> Result<AllowedCall, Refusal> {
         // Facts of another tool would judge one call and run another.
         if tool.name != call.tool() {
             return Err(Refusal::Hidden { rule: "the facts are another tool's".into() });
@@ -179,12 +281,13 @@ impl Policy {
         {
             return Err(Refusal::Hidden { rule: "a policy that narrows this one".into() });
         }
-        let (rule, mut scope) = self.judge(caller, tool, call.arguments(), effects, 0)?;
+        let mut judgement = self.judge(caller, tool, call.arguments(), effects, 0)?;
         if let Some(narrowing) = &self.narrowing {
-            let (_, narrower) = narrowing.judge(caller, tool, call.arguments(), effects, 0)?;
-            scope.narrow(&narrower);
+            judgement.narrow(narrowing.judge(caller, tool, call.arguments(), effects, 0)?);
         }
-        Ok(Authorized::new(call, Decision { rule }, scope))
+        let Judgement { rule, scope, reasons } = judgement;
+        let rule = rule.ok_or_else(|| Refusal::Hidden { rule: "the caller has no role".into() })?;
+        Ok(AllowedCall { rule, scope, reasons })
     }
 
     pub(crate) fn judge(
@@ -194,7 +297,7 @@ impl Policy {
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
         depth: usize,
-    ) -> Result<(Arc<str>, CallScope), Refusal> {
+    ) -> Result<Judgement, Refusal> {
         // Visibility comes first, for every role: a refusal of arguments would reveal a hidden tool. With one role the
         // loop below has this order already.
         if caller.roles().nth(1).is_some() {
@@ -204,35 +307,40 @@ impl Policy {
                 }
             }
         }
-        let (mut allowed_by, mut scope) = (None, CallScope::default());
+        let mut judgement = Judgement::default();
         for name in caller.roles() {
             let role = self.role(name);
             match &*role.verdict(tool) {
                 ToolVerdict::Hidden(rule) => return Err(Refusal::Hidden { rule: Arc::clone(rule) }),
-                ToolVerdict::Visible { label, rules, scope: role_scope } => {
-                    for rule in rules {
-                        rule.check(tool, arguments, effects).map_err(|violation| Refusal::Arguments {
-                            rule: Arc::clone(&rule.label),
-                            reason: violation.to_string(),
-                        })?;
-                    }
+                ToolVerdict::Visible { label, ask, rules, scope: role_scope } => {
+                    let unmet = judge_rules(tool, rules, arguments, effects)?;
                     check_declared(tool, rules, arguments).map_err(|(rule, violation)| {
                         Refusal::Arguments { rule: Arc::clone(&rule.label), reason: violation.to_string() }
                     })?;
                     role.check_role_arguments(tool, arguments)?;
-                    allowed_by.get_or_insert_with(|| Arc::clone(label));
+                    judgement.rule.get_or_insert_with(|| Arc::clone(label));
+                    if let Some(ask) = ask {
+                        judgement.ask(AskReason { rule: Arc::clone(ask), condition: None });
+                    }
                     // The scope of every role is kept, and all of them must hold while the call runs.
-                    scope.narrow(role_scope);
+                    if unmet.is_empty() {
+                        judgement.scope.narrow(role_scope);
+                    } else {
+                        judgement.scope.narrow(&scope_of(rules, &unmet));
+                    }
+                    for (rule, unmet) in unmet {
+                        let condition = Some(unmet.condition);
+                        judgement.ask(AskReason { rule: Arc::clone(&rule.label), condition });
+                    }
                 }
             }
         }
         // The inner call is judged for the same caller, so that a dispatcher lends nobody its own rights.
         if let Some(dispatch) = self.compiled.dispatch.iter().find(|dispatch| dispatch.tool == tool.name) {
-            self.judge_inner(caller, tool, dispatch, arguments, effects, depth)?;
+            judgement.narrow(self.judge_inner(caller, tool, dispatch, arguments, effects, depth)?);
         }
-        self.judge_patch(caller, tool, arguments, effects, &mut scope)?;
-        let rule = allowed_by.ok_or_else(|| Refusal::Hidden { rule: "the caller has no role".into() })?;
-        Ok((rule, scope))
+        self.judge_patch(caller, tool, arguments, effects, &mut judgement)?;
+        Ok(judgement)
     }
 
     /// Judges the call that is in the arguments of another.
@@ -244,7 +352,7 @@ impl Policy {
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,
         depth: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Judgement, Refusal> {
         let refused = |reason: String| Refusal::Arguments { rule: Arc::clone(&dispatch.label), reason };
         if depth >= MAX_DISPATCH_DEPTH {
             return Err(refused("calls in calls are nested too deeply".to_owned()));
@@ -277,7 +385,8 @@ impl Policy {
         // It declares nothing: the schema of the dispatcher says nothing of the tools behind it.
         facts.declared_arguments = tool.declared_arguments.map(|_| &[][..]);
         match self.judge(caller, &facts, inner, effects, depth + 1) {
-            Ok(_) => Ok(()),
+            // The scope of the inner call says nothing of the arguments of the outer one.
+            Ok(judgement) => Ok(Judgement { reasons: judgement.reasons, ..Judgement::default() }),
             // The outer tool is visible, so this refuses its arguments. A hidden inner tool and a missing one read
             // the same.
             Err(Refusal::Hidden { .. }) => Err(refused("there is no such tool to call".to_owned())),
@@ -378,7 +487,27 @@ impl Policy {
     pub fn requirements(&self, role: &str, tool: &ToolFacts<'_>) -> Vec<String> {
         match &*self.role(role).verdict(tool) {
             ToolVerdict::Hidden(_) => Vec::new(),
-            ToolVerdict::Visible { rules, .. } => rules.iter().map(|rule| rule.content()).collect(),
+            ToolVerdict::Visible { ask, rules, .. } => {
+                let asks = ask.iter().map(|_| "ask".to_owned());
+                asks.chain(rules.iter().map(|rule| rule.content())).collect()
+            }
+        }
+    }
+
+    /// Returns the rights of `role` to call a tool, as far as the tool alone decides them.
+    pub fn access(&self, role: &str, tool: &ToolFacts<'_>) -> ToolAccess {
+        let own = match &*self.role(role).verdict(tool) {
+            ToolVerdict::Hidden(_) => ToolAccess::Hidden,
+            ToolVerdict::Visible { ask: Some(_), .. } => ToolAccess::Ask,
+            ToolVerdict::Visible { rules, .. } if !rules.is_empty() => ToolAccess::Conditional,
+            ToolVerdict::Visible { .. } => ToolAccess::Allowed,
+        };
+        match (own, self.narrowing.as_ref().map(|narrowing| narrowing.access(role, tool))) {
+            (own, None) => own,
+            (ToolAccess::Hidden, _) | (_, Some(ToolAccess::Hidden)) => ToolAccess::Hidden,
+            (ToolAccess::Ask, _) | (_, Some(ToolAccess::Ask)) => ToolAccess::Ask,
+            (ToolAccess::Conditional, _) | (_, Some(ToolAccess::Conditional)) => ToolAccess::Conditional,
+            (ToolAccess::Allowed, Some(ToolAccess::Allowed)) => ToolAccess::Allowed,
         }
     }
 
@@ -430,6 +559,49 @@ fn resolve_pointer<'a>(arguments: &'a Map<String, Value>, pointer: &str) -> Opti
         None => Some(value),
         Some(rest) => value.pointer(&format!("/{rest}")),
     }
+}
+
+/// A call that the policy does not refuse.
+struct AllowedCall {
+    rule: Arc<str>,
+    scope: CallScope,
+    reasons: Vec<AskReason>,
+}
+
+/// Judges the arguments by each rule, and returns the rules that ask a person about them.
+fn judge_rules<'r>(
+    tool: &ToolFacts<'_>,
+    rules: &'r [Arc<Rule>],
+    arguments: &Map<String, Value>,
+    effects: &dyn EffectResolver,
+) -> Result<Vec<(&'r Arc<Rule>, UnmetRule)>, Refusal> {
+    let mut unmet = Vec::new();
+    for rule in rules {
+        let refused = |violation: RuleViolation| Refusal::Arguments {
+            rule: Arc::clone(&rule.label),
+            reason: violation.to_string(),
+        };
+        match (rule.check(tool, arguments, effects), rule.otherwise) {
+            (Ok(()), _) => {}
+            (Err(violation), Otherwise::Deny) => return Err(refused(violation)),
+            (Err(_), Otherwise::Ask) => {
+                unmet.push((rule, rule.unmet(tool, arguments, effects).map_err(refused)?));
+            }
+        }
+    }
+    Ok(unmet)
+}
+
+/// Returns the scope of a call of which a person approves what `unmet` forbids.
+fn scope_of(rules: &[Arc<Rule>], unmet: &[(&Arc<Rule>, UnmetRule)]) -> CallScope {
+    let mut scope = CallScope::default();
+    for rule in rules {
+        match unmet.iter().find(|(other, _)| Arc::ptr_eq(other, rule)) {
+            Some((_, unmet)) => unmet.approved.extend(&mut scope),
+            None => rule.extend(&mut scope),
+        }
+    }
+    scope
 }
 
 /// Refuses an argument that neither the tool declares nor a rule names, if the declared ones are known and a rule with
@@ -489,7 +661,7 @@ impl Role {
         }
     }
 
-    /// Judges a tool: deny beats allow, and what nothing allows is denied.
+    /// Judges a tool: deny beats ask, ask beats allow, and what nothing matches is denied.
     fn judge(&self, tool: &ToolFacts<'_>) -> ToolVerdict {
         let find = |list: &[ToolEntry]| {
             list.iter().find(|entry| entry.selector.matches(tool)).map(|entry| Arc::clone(&entry.label))
@@ -497,7 +669,8 @@ impl Role {
         if let Some(denied) = find(&self.deny) {
             return ToolVerdict::Hidden(denied);
         }
-        let Some(label) = find(&self.allow) else {
+        let ask = find(&self.ask);
+        let Some(label) = find(&self.allow).or_else(|| ask.clone()) else {
             return ToolVerdict::Hidden(match &self.unlisted {
                 Some(label) => Arc::clone(label),
                 None => "nothing allows it".into(),
@@ -507,7 +680,7 @@ impl Role {
             self.rules.iter().filter(|rule| rule.concerns(tool)).map(Arc::clone).collect();
         let mut scope = CallScope::default();
         rules.iter().for_each(|rule| rule.extend(&mut scope));
-        ToolVerdict::Visible { label, rules, scope }
+        ToolVerdict::Visible { label, ask, rules, scope }
     }
 
     fn may_use(&self, other: &str) -> bool {

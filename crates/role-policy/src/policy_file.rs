@@ -1,5 +1,6 @@
 //! The format of a policy file: from text to a [`PolicyDraft`], with the place of everything.
 
+use crate::ask::Otherwise;
 use crate::limits::RoleLimits;
 use egress_proxy::{AllowedHosts, NetworkAccess};
 use crate::path_rule::PathRule;
@@ -40,6 +41,7 @@ pub(crate) struct DraftRole {
     pub(crate) extends: Vec<LocatedText>,
     pub(crate) allow: Vec<(LocatedText, ToolSelector)>,
     pub(crate) deny: Vec<(LocatedText, ToolSelector)>,
+    pub(crate) ask: Vec<(LocatedText, ToolSelector)>,
     pub(crate) may_use: Vec<LocatedText>,
     pub(crate) documents: Vec<String>,
     pub(crate) roots: Option<Vec<String>>,
@@ -63,20 +65,39 @@ pub(crate) struct DraftRule {
     pub(crate) only: bool,
     pub(crate) additional_arguments: bool,
     pub(crate) reason: Option<String>,
+    pub(crate) otherwise: Otherwise,
     pub(crate) examples: Vec<PolicyExample>,
 }
 
-/// A call that must be allowed, or must not be.
+/// A call, with the decision that the policy must make about it.
 #[derive(Debug)]
 pub(crate) struct PolicyExample {
     pub(crate) line: usize,
-    pub(crate) allowed: bool,
+    pub(crate) expected: ExpectedDecision,
     pub(crate) tool: Option<String>,
     pub(crate) arguments: Map<String, Value>,
 }
 
 /// The forms of `network`.
 const NETWORK_FORMS: &str = "\"none\", \"allow\" or { hosts = [\"git.example.com\", \"*.packages.example:443\"] }";
+
+/// The decision that an example expects. It is displayed as the participle of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ExpectedDecision {
+    Allow,
+    Ask,
+    Deny,
+}
+
+impl std::fmt::Display for ExpectedDecision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allowed",
+            Self::Ask => "asked about",
+            Self::Deny => "denied",
+        })
+    }
+}
 
 /// The most roles in a file. More are a mistake.
 const MAX_ROLES: usize = 256;
@@ -232,11 +253,12 @@ impl DraftReader<'_> {
     }
 
     fn role(&mut self, name: LocatedText, table: &DeTable<'_>) -> DraftRole {
-        const KEYS: [&str; 12] = [
+        const KEYS: [&str; 14] = [
             "description",
             "extends",
             "allow",
             "deny",
+            "ask",
             "may_use",
             "documents",
             "roots",
@@ -244,6 +266,7 @@ impl DraftReader<'_> {
             "limits",
             "require",
             "must_allow",
+            "must_ask",
             "must_deny",
         ];
         let mut role = DraftRole { name, ..DraftRole::default() };
@@ -253,6 +276,7 @@ impl DraftReader<'_> {
                 "extends" => role.extends = self.texts(value, key),
                 "allow" => role.allow = self.selectors(value, key),
                 "deny" => role.deny = self.selectors(value, key),
+                "ask" => role.ask = self.selectors(value, key),
                 "may_use" => role.may_use = self.texts(value, key),
                 "documents" => role.documents = self.strings(value, key),
                 "roots" => role.roots = Some(self.folders(value, key)),
@@ -296,7 +320,7 @@ impl DraftReader<'_> {
     }
 
     fn rule(&mut self, line: usize, table: &DeTable<'_>) -> DraftRule {
-        const KEYS: [&str; 15] = [
+        const KEYS: [&str; 17] = [
             "id",
             "tools",
             "read_within",
@@ -310,18 +334,22 @@ impl DraftReader<'_> {
             "only",
             "additional_arguments",
             "reason",
+            "otherwise",
             "must_allow",
+            "must_ask",
             "must_deny",
         ];
         let mut rule = DraftRule { line, ..DraftRule::default() };
         let (mut environment, mut has_condition) = (None, false);
         for (key, key_line, value) in self.members(table, &KEYS) {
-            // The last two are none: they only widen `commands` and `arguments`.
+            // Those with `environment` and `additional_arguments` are none: they only widen `commands` and `arguments`.
             has_condition |= !matches!(
                 key,
                 "id" | "tools"
                     | "reason"
+                    | "otherwise"
                     | "must_allow"
+                    | "must_ask"
                     | "must_deny"
                     | "environment"
                     | "additional_arguments"
@@ -356,6 +384,11 @@ impl DraftReader<'_> {
                     None => self.expected(value, key, "true or false"),
                 },
                 "reason" => rule.reason = self.text(value, key).map(|reason| reason.text),
+                "otherwise" => match value.get_ref().as_str() {
+                    Some("ask") => rule.otherwise = Otherwise::Ask,
+                    Some("deny") => rule.otherwise = Otherwise::Deny,
+                    _ => self.expected(value, key, "\"ask\" or \"deny\""),
+                },
                 _ => self.examples(value, key, &mut rule.examples),
             }
         }
@@ -530,8 +563,12 @@ impl DraftReader<'_> {
 
     fn examples(&mut self, value: TomlField<'_, '_>, key: &str, examples: &mut Vec<PolicyExample>) {
         for (line, table) in self.tables(value, key) {
-            let mut example =
-                PolicyExample { line, allowed: key == "must_allow", tool: None, arguments: Map::new() };
+            let expected = match key {
+                "must_allow" => ExpectedDecision::Allow,
+                "must_ask" => ExpectedDecision::Ask,
+                _ => ExpectedDecision::Deny,
+            };
+            let mut example = PolicyExample { line, expected, tool: None, arguments: Map::new() };
             for (key, _, value) in self.members(table, &["tool", "arguments"]) {
                 match (key, value.get_ref()) {
                     ("tool", _) => example.tool = self.text(value, key).map(|tool| tool.text),

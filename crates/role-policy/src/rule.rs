@@ -3,6 +3,7 @@
 use egress_proxy::NetworkAccess;
 use crate::access::Access;
 use crate::argument_names;
+use crate::ask::Otherwise;
 use crate::effect_resolver::{EffectResolver, PatchedPath};
 use crate::path_rule::PathRule;
 use crate::scope::CallScope;
@@ -138,6 +139,8 @@ pub(crate) struct Rule {
     pub(crate) additional_arguments: bool,
     /// The operator's explanation, which a refusal ends with.
     pub(crate) reason: Option<String>,
+    /// The consequence if a condition does not hold.
+    pub(crate) otherwise: Otherwise,
 }
 
 /// The commands that may run.
@@ -190,9 +193,10 @@ impl Rule {
 
     /// Returns its conditions as text, without its name and line: equal for equal conditions.
     pub(crate) fn content(&self) -> String {
-        let Self { paths, commands, sql_read_only, network, arguments, only, additional_arguments, .. } = self;
+        let Self { paths, commands, sql_read_only, network, arguments, only, additional_arguments, otherwise, .. } =
+            self;
         format!(
-            "{paths:?} {commands:?} {sql_read_only} {network:?} {arguments:?} {only} {additional_arguments}"
+            "{paths:?} {commands:?} {sql_read_only} {network:?} {arguments:?} {only} {additional_arguments} {otherwise:?}"
         )
     }
 
@@ -220,7 +224,7 @@ impl Rule {
         })
     }
 
-    fn conditions(
+    pub(crate) fn conditions(
         &self,
         tool: &ToolFacts<'_>,
         arguments: &Map<String, Value>,
@@ -354,7 +358,7 @@ impl Rule {
 }
 
 /// Returns the path that an element of an array of paths is, or has as its member `path`.
-fn element_path(element: &Value) -> Option<&str> {
+pub(crate) fn element_path(element: &Value) -> Option<&str> {
     match element {
         Value::String(path) => Some(path),
         Value::Object(members) => members.get("path")?.as_str(),
@@ -379,7 +383,7 @@ fn check_own_name(
 }
 
 /// Returns true if the command of a call runs in a shell. Whatever is not plainly false counts as true.
-fn in_shell(tool: &ToolFacts<'_>, arguments: &Map<String, Value>) -> bool {
+pub(crate) fn in_shell(tool: &ToolFacts<'_>, arguments: &Map<String, Value>) -> bool {
     tool.effects.iter().any(|effect| match effect {
         Effect::Shell(name) => !matches!(arguments.get(*name), None | Some(Value::Null | Value::Bool(false))),
         _ => false,
@@ -435,7 +439,7 @@ impl CommandRule {
     }
 
     /// Returns the words that would run: those of the command, or those of the shell that it is a line of.
-    fn words(
+    pub(crate) fn words(
         &self,
         command: &str,
         shell: bool,
@@ -475,7 +479,7 @@ impl ArgumentRule {
         }
     }
 
-    fn check(
+    pub(crate) fn check(
         &self,
         arguments: &Map<String, Value>,
         effects: &dyn EffectResolver,

@@ -49,6 +49,9 @@ pub(crate) enum RuleViolation {
     /// The operator gave an explanation, which follows the message.
     #[error("{violation}. {explanation}")]
     Explained { violation: Box<Self>, explanation: String },
+    /// A condition that a person may approve, in words that were put together where it was found.
+    #[error("{message}")]
+    Approvable { message: String },
     #[error("`{argument}`: {violation}")]
     Path { argument: String, violation: PathViolation },
     /// The cause is left out: it would tell what lies out of reach.
@@ -106,6 +109,36 @@ pub(crate) enum RuleViolation {
 }
 
 impl RuleViolation {
+    /// Returns true if a person may approve the call all the same: the rule was judged, and does not hold. What could
+    /// not be judged is refused.
+    pub(crate) fn may_be_approved(&self) -> bool {
+        match self {
+            Self::Explained { violation, .. } => violation.may_be_approved(),
+            Self::Approvable { .. }
+            | Self::Path { .. }
+            | Self::DatabaseWrite { .. }
+            | Self::UnknownArgument { .. }
+            | Self::Variable { .. }
+            | Self::NoCommand { .. }
+            | Self::Program { .. }
+            | Self::Missing { .. }
+            | Self::Value { .. } => true,
+            Self::Unreachable { .. }
+            | Self::NotAPath { .. }
+            | Self::NotPaths { .. }
+            | Self::UndeclaredDatabase { .. }
+            | Self::UndeclaredCommand { .. }
+            | Self::UndeclaredPaths { .. }
+            | Self::UndeclaredNetwork { .. }
+            | Self::UndeclaredArgument { .. }
+            | Self::ArgumentVariant { .. }
+            | Self::NotVariables { .. }
+            | Self::Unresolved { .. }
+            | Self::NotWords { .. }
+            | Self::EmptyCommand { .. } => false,
+        }
+    }
+
     /// Says which argument has the path.
     pub(crate) fn path(argument: &str) -> impl FnOnce(PathViolation) -> Self {
         move |violation| Self::Path { argument: argument.to_owned(), violation }

@@ -53,24 +53,34 @@ fn selector() -> impl Strategy<Value = String> {
 struct Role {
     allow: Vec<String>,
     deny: Vec<String>,
+    ask: Vec<String>,
     within: Option<(String, &'static str)>,
+    /// Whether the rule asks instead of refusing.
+    otherwise_ask: bool,
 }
 
 fn role() -> impl Strategy<Value = Role> {
     let list = || proptest::collection::vec(selector(), 0..4);
     let within =
         proptest::option::of((selector(), proptest::sample::select(&["src", "docs", "src/deep", "."][..])));
-    (list(), list(), within).prop_map(|(allow, deny, within)| Role { allow, deny, within })
+    (list(), list(), proptest::collection::vec(selector(), 0..2), within, any::<bool>()).prop_map(
+        |(allow, deny, ask, within, otherwise_ask)| Role { allow, deny, ask, within, otherwise_ask },
+    )
 }
 
 fn load(roles: &[(&str, &Role)]) -> Policy {
     let mut text = "version = 1\n".to_owned();
     for (name, role) in roles {
-        let _ = writeln!(text, "[roles.{name}]\nallow = {:?}\ndeny = {:?}", role.allow, role.deny);
+        let _ = writeln!(
+            text,
+            "[roles.{name}]\nallow = {:?}\ndeny = {:?}\nask = {:?}",
+            role.allow, role.deny, role.ask
+        );
         if let Some((tools, folder)) = &role.within {
+            let otherwise = if role.otherwise_ask { "ask" } else { "deny" };
             let _ = writeln!(
                 text,
-                "[[roles.{name}.require]]\nid = \"W\"\ntools = [{tools:?}]\nwrite_within = [{folder:?}]"
+                "[[roles.{name}.require]]\nid = \"W\"\ntools = [{tools:?}]\nwrite_within = [{folder:?}]\notherwise = \"{otherwise}\""
             );
         }
     }
@@ -94,6 +104,52 @@ fn calls() -> impl Iterator<Item = (ToolFacts<'static>, Call)> {
 
 fn allowed(policy: &Policy, caller: &Caller) -> Vec<bool> {
     calls().map(|(tool, call)| policy.authorize(caller, &tool, call, &LexicalResolver).is_ok()).collect()
+}
+
+/// The decision about a call, from the widest to the narrowest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Decided {
+    Allow,
+    Ask,
+    Deny,
+}
+
+fn decisions(policy: &Policy, caller: &Caller) -> Vec<Decided> {
+    calls()
+        .map(|(tool, call)| match policy.authorize(caller, &tool, call, &LexicalResolver) {
+            Ok(_) => Decided::Allow,
+            Err(Refusal::Approval(_)) => Decided::Ask,
+            Err(_) => Decided::Deny,
+        })
+        .collect()
+}
+
+/// The decision about a call by the definition alone: deny beats ask, ask beats allow, no match is deny.
+fn expected(role: &Role) -> Vec<Decided> {
+    // One policy for each part of the role, so that nothing but the order of effects is left to this function.
+    let part = |allow: &[String], within| {
+        let role =
+            Role { allow: allow.to_vec(), deny: Vec::new(), ask: Vec::new(), within, otherwise_ask: false };
+        allowed(&load(&[("a", &role)]), &Caller::new("a"))
+    };
+    let (allows, denies, asks) = (part(&role.allow, None), part(&role.deny, None), part(&role.ask, None));
+    let holds = part(&["*".to_owned()], role.within.clone());
+    // A path that leads outside cannot be judged, so nobody is asked about it.
+    let judgeable = calls().map(|(_, call)| call.arguments().get("path") != Some(&Value::from("../a")));
+    let rules =
+        holds.into_iter().zip(judgeable).map(|(holds, judgeable)| match (holds, role.otherwise_ask) {
+            (true, _) => Decided::Allow,
+            (false, true) if judgeable => Decided::Ask,
+            (false, _) => Decided::Deny,
+        });
+    rules
+        .zip(allows.into_iter().zip(denies).zip(asks))
+        .map(|(rules, ((allows, denies), asks))| match (denies, asks, allows) {
+            (true, _, _) | (false, false, false) => Decided::Deny,
+            (false, true, _) => rules.max(Decided::Ask),
+            (false, false, true) => rules,
+        })
+        .collect()
 }
 
 /// Whether everything in `less` is in `more`.
@@ -131,6 +187,22 @@ proptest! {
     }
 
     #[test]
+    fn deny_beats_ask_and_ask_beats_allow(role in role()) {
+        prop_assert_eq!(decisions(&load(&[("a", &role)]), &Caller::new("a")), expected(&role));
+    }
+
+    #[test]
+    fn whatever_narrows_never_widens_a_decision(first in role(), second in role()) {
+        let policy = load(&[("a", &first), ("b", &second)]);
+        let a = decisions(&policy, &Caller::new("a"));
+        let b = decisions(&policy, &Caller::new("b"));
+        let narrowest: Vec<Decided> = a.into_iter().zip(b).map(|(a, b)| a.max(b)).collect();
+        prop_assert_eq!(&decisions(&policy, &Caller::new("a").narrowed_by("b")), &narrowest);
+        let narrowed = load(&[("a", &first)]).narrowed_by(&load(&[("a", &second)]));
+        prop_assert_eq!(&decisions(&narrowed, &Caller::new("a")), &narrowest);
+    }
+
+    #[test]
     fn hidden_is_refused_whatever_the_arguments_and_seen_is_accepted_for_some(role in role()) {
         let policy = load(&[("a", &role)]);
         let caller = Caller::new("a");
@@ -140,7 +212,8 @@ proptest! {
                 .map(|(tool, call)| policy.authorize(&caller, &tool, call, &LexicalResolver))
                 .collect();
             if policy.sees(&caller, &tool) {
-                prop_assert!(answers.iter().any(Result::is_ok));
+                let accepted = |answer: &Result<_, Refusal>| matches!(answer, Ok(_) | Err(Refusal::Approval(_)));
+                prop_assert!(answers.iter().any(accepted));
             } else {
                 let hidden = |answer: &Result<_, Refusal>| matches!(answer, Err(Refusal::Hidden { .. }));
                 prop_assert!(answers.iter().all(hidden));

@@ -74,7 +74,7 @@ pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<Confine
 }
 
 /// Returns true if the caller may do everything there is, so that confinement would only be in its way.
-fn is_full(policy: &Policy, caller: &Caller, tools: &[ToolFacts<'_>]) -> bool {
+pub(crate) fn is_full(policy: &Policy, caller: &Caller, tools: &[ToolFacts<'_>]) -> bool {
     caller.roles().all(|role| {
         policy.excluded_tools(role).is_empty()
             && tools

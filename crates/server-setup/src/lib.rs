@@ -4,7 +4,7 @@
 //! of its own, tools and roles; `mcp_stdio::main` and `mcp_http::main` serve it. Each toolset is a feature, all of them
 //! by default: what is not linked does not exist. [`read_settings`] reads the [`settings`], [`setup`] builds the host
 //! of [`toolsets`], [`sessions`] leads to the agents, [`policy`] and [`identity`] find the policy and the caller's
-//! role, [`confinement`] says what programs may reach, [`log`] writes to standard error with secrets masked, and
+//! role, [`confinement`] says what programs may reach and [`environment`] which variables they get, [`log`] writes to standard error with secrets masked, and
 //! [`manual`] prints the manual and completion scripts.
 
 pub mod audit;
@@ -13,6 +13,7 @@ pub mod config;
 pub mod confinement;
 #[cfg(target_os = "linux")]
 pub mod container_init;
+pub mod environment;
 mod error;
 pub mod error_chain;
 pub mod file_stamp;

@@ -6,7 +6,7 @@ use crate::resources::workspace_of;
 use crate::sessions::SessionHandle;
 use crate::settings::Settings;
 use crate::toolsets::{self, Callers};
-use crate::{confinement, policy};
+use crate::{confinement, environment, policy};
 use core_tools::mcp::{Host, WorkspaceEffects};
 use process_runner::Runner;
 use role_policy::{Caller, ToolFacts};
@@ -82,8 +82,11 @@ impl RootNarrowing {
         let current = self.host.policy();
         policy::check_exclusions(&current, &self.caller, &workspace, &effects)?;
         let confine = confinement::confine(&self.settings, &workspace, &current, &self.caller, &self.facts)?;
+        let environment =
+            environment::for_caller(&self.settings, &self.runner, &current, &self.caller, &self.facts);
         let callers = Callers::One(&self.sessions);
-        let toolsets = toolsets::all(&self.settings, &workspace, &self.runner, confine, callers)?;
+        let toolsets =
+            toolsets::all(&self.settings, &workspace, &self.runner, confine, environment, callers)?;
         let roots = workspace.roots().map(Path::to_owned).collect();
         Ok(self.host.for_workspace(toolsets, Arc::new(effects), roots)?)
     }

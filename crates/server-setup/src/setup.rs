@@ -10,8 +10,8 @@ use crate::resources::{runner, workspace};
 use crate::sessions::{self, SessionHandle};
 use crate::settings::Settings;
 use crate::toolsets::{self, Callers};
-use crate::{audit, confinement, identity, policy, protected_files};
-use core_tools::ci::ConfinementPolicy;
+use crate::{audit, confinement, environment, identity, policy, protected_files};
+use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{Connection, Host, HostBuilder, HostLimits, ToolSelection, Toolset, WorkspaceEffects};
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
@@ -33,6 +33,8 @@ pub struct LocalServer {
     pub runner: Runner,
     /// The confinement of the programs that tools run, in words.
     pub confinement: String,
+    /// The part of the server's environment that these programs get, in words.
+    pub environment: String,
     /// The policy file, which a server watches for changes.
     pub policy_file: Option<PathBuf>,
     /// The workspace and the resolution of paths that a changed policy must fit.
@@ -72,7 +74,9 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     // The tools are described once: the policy judges them before it is known how their commands are confined.
     let (confine, deferred) = ConfinementPolicy::deferred();
     let sessions = sessions::of_one(&settings);
-    let toolsets = toolsets::all(&settings, &workspace, &runner, confine, Callers::One(&sessions))?;
+    let (environment, deferred_environment) = EnvironmentPolicy::deferred();
+    let callers = Callers::One(&sessions);
+    let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
     let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
     let loaded = policy::configured(&settings, &facts)?;
     for warning in &loaded.warnings {
@@ -87,6 +91,9 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let confine = confinement::confine(&settings, &workspace, &loaded.policy, &caller, &facts)?;
     let confinement = confine.to_string();
     deferred.set(confine);
+    let environment = environment::for_caller(&settings, &runner, &loaded.policy, &caller, &facts);
+    let environment_summary = environment.to_string();
+    deferred_environment.set(environment);
     let checked = (Arc::clone(&workspace), effects.clone());
     let mut host = host(&settings, loaded.policy).roots(workspace.roots());
     for toolset in toolsets {
@@ -108,6 +115,7 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
         caller,
         runner,
         confinement,
+        environment: environment_summary,
         policy_file,
         facts,
         checked,

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "ci")]
 use crate::broad_root::BroadRoot;
-use crate::config::{Config, EnvironmentMode};
+use crate::config::Config;
 #[cfg(feature = "context")]
 use crate::error::CatalogueFileError;
 use crate::error::Error;
@@ -47,7 +47,8 @@ pub enum Callers<'a> {
     Many(&'a SessionHandle),
 }
 
-/// Returns every tool for these callers. The programs that tools run are confined by `confine`.
+/// Returns every tool for these callers. The programs that tools run are confined by `confine`, and inherit what
+/// `environment` gives.
 ///
 /// # Errors
 /// Something that the settings name cannot be used.
@@ -56,9 +57,10 @@ pub fn all(
     workspace: &Arc<Workspace>,
     runner: &Runner,
     confine: ConfinementPolicy,
+    environment: EnvironmentPolicy,
     callers: Callers<'_>,
 ) -> Result<Vec<Toolset>, Error> {
-    let resources = resources(settings, workspace, runner, confine);
+    let resources = resources(settings, workspace, runner, confine, environment);
     let mut toolsets = library(settings, workspace, runner, &resources.commands, callers)?;
     if let Some(own) = settings.program.own_toolset {
         // Last, so that the program's own tools can replace those of the library.
@@ -72,12 +74,10 @@ fn resources(
     workspace: &Arc<Workspace>,
     runner: &Runner,
     confine: ConfinementPolicy,
+    environment: EnvironmentPolicy,
 ) -> Resources {
     let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
-        .environment(match *settings.config.commands.environment {
-            EnvironmentMode::Inherit => EnvironmentPolicy::Inherit,
-            EnvironmentMode::Minimal => EnvironmentPolicy::Minimal,
-        })
+        .environment(environment)
         .confined(confine);
     Resources { workspace: Arc::clone(workspace), commands, redactor: settings.redactor.clone() }
 }
@@ -90,7 +90,8 @@ pub fn own(settings: &Settings) -> Result<Vec<&'static str>, Error> {
     let Some(own) = settings.program.own_toolset else { return Ok(Vec::new()) };
     let workspace = Arc::new(workspace(settings)?);
     let runner = runner(settings)?;
-    let resources = resources(settings, &workspace, &runner, ConfinementPolicy::off("nothing is run"));
+    let confine = ConfinementPolicy::off("nothing is run");
+    let resources = resources(settings, &workspace, &runner, confine, EnvironmentPolicy::default());
     Ok(own(&resources).facts().map(|tool| tool.name).collect())
 }
 
@@ -105,7 +106,9 @@ pub fn facts(
 ) -> Result<Vec<ToolFacts<'static>>, Error> {
     // The tools are built to be asked for their facts, and dropped: none of them runs, so nothing is confined.
     let confine = ConfinementPolicy::off("nothing is run");
-    let toolsets = all(settings, workspace, runner, confine, Callers::One(&sessions::of_one(settings)))?;
+    let environment = EnvironmentPolicy::default();
+    let callers = sessions::of_one(settings);
+    let toolsets = all(settings, workspace, runner, confine, environment, Callers::One(&callers))?;
     Ok(toolsets.iter().flat_map(Toolset::facts).collect())
 }
 

@@ -10,9 +10,10 @@ use crate::record::SessionRecord;
 use crate::supervisor_context::SupervisorContext;
 use crate::variables::{AGENT_COMMAND_VARIABLE, CREDENTIAL_VARIABLE, SESSION_VARIABLE, STATE_VARIABLE};
 use process_runner::{
-    Command, Confinement, LeftoverPolicy, Limits, PseudoTerminal, Running, Stdin, TerminalDevice,
+    Command, Confinement, EnvPolicy, LeftoverPolicy, Limits, PseudoTerminal, Running, Stdin, TerminalDevice,
     TerminalSize,
 };
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,6 +113,10 @@ impl PreparedSessionLaunch {
             .limits(Limits::unlimited().leftovers(LeftoverPolicy::KillAll).capture(CAPTURE_BYTES))
             // One stream keeps the order in which the agent printed, which the diagnosis goes by.
             .merge_stderr();
+        if let Some(names) = &record.inherited_variables {
+            let inherited = options.runner.environment_names().filter(|name| is_named(names, name));
+            command = command.env_policy(EnvPolicy::Allow(inherited.map(OsString::from).collect()));
+        }
         command = match agent_command {
             Some(agent_command) => command.env(AGENT_COMMAND_VARIABLE, agent_command),
             // The supervisor may itself run in a session that has one.
@@ -164,6 +169,14 @@ fn with_terminal(
         command.env("TERM", "xterm-256color").stdin(Stdin::Terminal(path)),
         SessionOutputSource::Terminal(terminal),
     ))
+}
+
+/// Returns true if one of `patterns` is `name`, or begins it and ends in a `*`.
+fn is_named(patterns: &[String], name: &OsStr) -> bool {
+    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(beginning) => name.as_encoded_bytes().starts_with(beginning.as_bytes()),
+        None => name == pattern.as_str(),
+    })
 }
 
 /// Applies the confinement of a session, if it has one, and lets it write its temporary folder and its terminal.

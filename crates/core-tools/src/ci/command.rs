@@ -14,7 +14,7 @@ use crate::redact::Redactor;
 use crate::workspace::{ConfinedPath, Workspace};
 #[cfg(feature = "git")]
 use egress_proxy::NetworkAccess;
-use process_runner::{Command, CommandLine, Confinement, Runner, ShellSyntax, ShellSyntaxKind, TerminalSize};
+use process_runner::{Command, CommandLine, Runner, ShellSyntax, ShellSyntaxKind, TerminalSize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 #[cfg(all(feature = "mcp", feature = "sessions", unix))]
@@ -134,21 +134,14 @@ impl Commands {
         &self.workspace
     }
 
+    /// Returns the part of the server's environment that commands get.
+    pub(crate) fn environment_policy(&self) -> &EnvironmentPolicy {
+        &self.environment
+    }
+
     /// Describes in one line how commands are confined; see [`ConfinementPolicy`].
     pub fn confinement_summary(&self) -> String {
         self.confinement.to_string()
-    }
-
-    /// Returns the confinement of every command, or `None` where it is off.
-    #[cfg_attr(
-        not(any(feature = "git", all(feature = "sessions", feature = "mcp"))),
-        allow(
-            dead_code,
-            reason = "agent sessions run behind the same confinement, and git asks if it may connect"
-        )
-    )]
-    pub(crate) fn confinement(&self) -> Option<Confinement> {
-        self.confinement.confinement()
     }
 
     /// Returns the confinement of an agent session, which is that of a command, or `None` where it is off.
@@ -156,7 +149,7 @@ impl Commands {
     /// # Errors
     /// The network is limited in a way that cannot be kept for what may outlive the server.
     #[cfg(all(feature = "mcp", feature = "sessions", unix))]
-    pub(crate) fn session_confinement(&self) -> Result<Option<Confinement>, EgressError> {
+    pub(crate) fn session_confinement(&self) -> Result<Option<process_runner::Confinement>, EgressError> {
         self.confinement.session_confinement()
     }
 

@@ -1,65 +1,215 @@
 //! The environment variables that a command gets.
 
+use super::inheritable_variables::{LOCALE_PREFIX, LOCATIONS, SETTINGS};
+use crate::redact::{RedactionOptions, Redactor};
 use process_runner::{Command, EnvPolicy, Runner};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 
-/// The part of the server's own environment that a command inherits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum EnvironmentPolicy {
-    /// All variables: right for a local server, whose user's toolchains are found through them.
+/// The part of the server's own environment that a command inherits. All of it by default: right for a local server,
+/// whose user's toolchains are found through it.
+///
+/// The [`Display`](fmt::Display) form is one line that says what is in force, and names what is withheld.
+#[derive(Clone, Debug, Default)]
+pub struct EnvironmentPolicy(EnvironmentState);
+
+#[derive(Clone, Debug, Default)]
+enum EnvironmentState {
     #[default]
     Inherit,
-    /// The variables that programs need to work at all: `PATH`, home, user, locale, time zone, temporary folder
-    /// and the homes of toolchains. No variable that is likely to hold a secret.
-    Minimal,
+    Minimal(Arc<MinimalEnvironment>),
+    Deferred(Arc<OnceLock<EnvironmentPolicy>>),
+}
+
+/// The variables that a command inherits from a minimal environment, judged once for all runs.
+#[derive(Debug, Default)]
+struct MinimalEnvironment {
+    inherited: Vec<OsString>,
+    /// The names of the server's other variables, sorted.
+    withheld: Vec<String>,
+    /// The names that a process of another server may inherit, which has another environment.
+    inheritable: Vec<String>,
+}
+
+/// The pending decision of an [`EnvironmentPolicy::deferred`] policy.
+#[derive(Debug)]
+pub struct DeferredEnvironment(Arc<OnceLock<EnvironmentPolicy>>);
+
+impl DeferredEnvironment {
+    /// Puts `policy` in force for all commands that were created with the deferred one.
+    pub fn set(self, policy: EnvironmentPolicy) {
+        // The cell is empty: there is one handle to it, and this call consumes it.
+        let _ = self.0.set(policy);
+    }
+}
+
+/// The part of the server's environment that commands get, for people and models.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct CommandEnvironment {
+    /// `inherit`: all of it. `minimal`: what programs and toolchains need to work.
+    pub mode: String,
+    /// The names of the variables that commands do not get. The operator can name some in `commands.variables`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
 }
 
 impl EnvironmentPolicy {
+    /// Creates a policy under which a command inherits all variables of the server.
+    pub fn inherit() -> Self {
+        Self::default()
+    }
+
+    /// Creates a policy under which a command inherits, of the environment of `runner`, what programs need to work: the
+    /// search path, home, user, locale, time zone, temporary folder, certificates, and the homes, caches and flags of
+    /// toolchains. A proxy, a mirror or a flag is left out if its value shows a secret, such as a password in an
+    /// address. `further` are the names of other variables that it inherits; a `*` at the end stands for any ending.
+    pub fn minimal(runner: &Runner, further: &[String]) -> Self {
+        // By form only: a known value may also be a part of a harmless one. Without values it cannot fail.
+        let forms = Redactor::new(RedactionOptions::default()).ok();
+        let shows_secret = |value: &OsStr| {
+            let value = value.to_string_lossy();
+            forms.as_ref().is_none_or(|forms| forms.redact(&value) != value)
+        };
+        let mut environment = MinimalEnvironment {
+            inheritable: LOCATIONS
+                .into_iter()
+                .chain(LOCALE_CATEGORIES)
+                .map(str::to_owned)
+                .chain(further.iter().cloned())
+                .collect(),
+            ..MinimalEnvironment::default()
+        };
+        for name in runner.environment_names() {
+            let text = name.to_string_lossy();
+            let is_setting = SETTINGS.iter().any(|known| is_same_name(known, &text));
+            let is_clean_setting = || is_setting && !runner.environment_value(name).is_some_and(shows_secret);
+            if is_location(&text) || is_named(further, &text) || is_clean_setting() {
+                if is_setting {
+                    environment.inheritable.push(text.into_owned());
+                }
+                environment.inherited.push(name.to_owned());
+            } else if !is_of_server(&text) {
+                environment.withheld.push(text.into_owned());
+            }
+        }
+        environment.withheld.sort_unstable();
+        Self(EnvironmentState::Minimal(Arc::new(environment)))
+    }
+
+    /// Creates a policy whose content follows later, and the handle that sets it: it follows from the role policy, which
+    /// judges tools that exist before it. Until then, a command inherits nothing.
+    pub fn deferred() -> (Self, DeferredEnvironment) {
+        let decision = Arc::default();
+        (Self(EnvironmentState::Deferred(Arc::clone(&decision))), DeferredEnvironment(decision))
+    }
+
+    /// Returns the mode and the names of the withheld variables.
+    pub fn summary(&self) -> CommandEnvironment {
+        match self.state() {
+            EnvironmentState::Inherit => {
+                CommandEnvironment { mode: "inherit".to_owned(), withheld: Vec::new() }
+            }
+            EnvironmentState::Minimal(environment) => {
+                CommandEnvironment { mode: "minimal".to_owned(), withheld: environment.withheld.clone() }
+            }
+            EnvironmentState::Deferred(_) => {
+                CommandEnvironment { mode: "not decided".to_owned(), withheld: Vec::new() }
+            }
+        }
+    }
+
+    /// Returns the names of the variables that a process may inherit from another server of the same user. `None` means
+    /// all of them.
+    #[cfg(all(feature = "mcp", feature = "sessions", unix))]
+    pub(crate) fn inheritable(&self) -> Option<Vec<String>> {
+        match self.state() {
+            EnvironmentState::Inherit => None,
+            EnvironmentState::Minimal(environment) => Some(environment.inheritable.clone()),
+            EnvironmentState::Deferred(_) => Some(Vec::new()),
+        }
+    }
+
     /// Returns true if a command inherits a variable of this name, where the server has it.
-    #[cfg(feature = "testing")]
-    pub(super) fn allows(self, name: &str) -> bool {
-        self == Self::Inherit || MINIMAL_VARIABLES.contains(&name)
+    #[cfg(any(feature = "testing", feature = "git"))]
+    pub(crate) fn allows(&self, name: &str) -> bool {
+        match self.state() {
+            EnvironmentState::Inherit => true,
+            EnvironmentState::Minimal(environment) => environment.inherited.iter().any(|other| other == name),
+            EnvironmentState::Deferred(_) => false,
+        }
     }
 
     /// Returns `command` with the environment that this policy allows.
-    pub(super) fn apply(self, command: Command) -> Command {
-        match self {
-            Self::Inherit => command,
-            Self::Minimal => {
-                command.env_policy(EnvPolicy::Allow(MINIMAL_VARIABLES.map(OsString::from).to_vec()))
+    pub(super) fn apply(&self, command: Command) -> Command {
+        match self.state() {
+            EnvironmentState::Inherit => command,
+            EnvironmentState::Minimal(environment) => {
+                command.env_policy(EnvPolicy::Allow(environment.inherited.clone()))
             }
+            EnvironmentState::Deferred(_) => command.env_policy(EnvPolicy::Clear),
+        }
+    }
+
+    /// Returns `command`, which chooses its own environment and runs programs of the caller, without the settings that
+    /// this policy withholds for the secrets in their values.
+    #[cfg(feature = "git")]
+    pub(crate) fn withhold_secrets(&self, command: Command) -> Command {
+        match self.state() {
+            EnvironmentState::Inherit => command,
+            _ => SETTINGS.into_iter().filter(|name| !self.allows(name)).fold(command, Command::env_remove),
+        }
+    }
+
+    /// Returns the state in force: that of the decision, where one was deferred and has been made.
+    fn state(&self) -> &EnvironmentState {
+        match &self.0 {
+            EnvironmentState::Deferred(decision) => decision.get().map_or(&self.0, Self::state),
+            state => state,
         }
     }
 }
 
-/// The variables of [`EnvironmentPolicy::Minimal`].
-const MINIMAL_VARIABLES: [&str; 24] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "TMPDIR",
-    "CARGO_HOME",
-    "RUSTUP_HOME",
-    "GOPATH",
-    "GOROOT",
-    "JAVA_HOME",
-    "DOTNET_ROOT",
-    "NVM_DIR",
-    "PYENV_ROOT",
-    "XDG_CACHE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_DATA_HOME",
-    "SYSTEMROOT",
-    "PATHEXT",
-];
+impl fmt::Display for EnvironmentPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CommandEnvironment { mode, withheld } = self.summary();
+        match withheld.as_slice() {
+            [] => f.write_str(&mode),
+            names => write!(f, "{mode}; commands do not get {}", names.join(", ")),
+        }
+    }
+}
+
+/// The categories of the locale, for a process that inherits by name from an environment that is not known here.
+const LOCALE_CATEGORIES: [&str; 6] =
+    ["LC_ALL", "LC_CTYPE", "LC_COLLATE", "LC_MESSAGES", "LC_NUMERIC", "LC_TIME"];
+
+fn is_location(name: &str) -> bool {
+    name.starts_with(LOCALE_PREFIX) || LOCATIONS.iter().any(|known| is_same_name(known, name))
+}
+
+/// Returns true if one of `patterns` is `name`, or begins it and ends in a `*`.
+fn is_named(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => is_same_name(pattern, name),
+    })
+}
+
+/// Returns true if two names are those of one variable. Windows does not distinguish their case.
+fn is_same_name(one: &str, other: &str) -> bool {
+    if cfg!(windows) { one.eq_ignore_ascii_case(other) } else { one == other }
+}
+
+/// Returns true if a variable describes the server itself, so that no command gets it under any policy.
+fn is_of_server(name: &str) -> bool {
+    LAUNCHER_VARIABLES.contains(&name)
+        || SERVER_VARIABLES.contains(&name)
+        || SERVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
 
 /// Variables that cargo, a test runner or make set for the server when they started it. A terminal does not have
 /// them, and toolchains behave differently with them.
@@ -165,4 +315,39 @@ pub(super) fn terminal_environment(command: Command, runner: &Runner) -> Command
         .fold(command, Command::env_remove)
         // Without them ssh and git's credential manager would open windows of their own.
         .envs([("SSH_ASKPASS_REQUIRE", "never"), ("GCM_INTERACTIVE", "never")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_name_no_credential_and_nothing_twice() {
+        for (at, name) in LOCATIONS.iter().chain(&SETTINGS).enumerate() {
+            assert!(!crate::redact::is_secret_variable(name), "{name}");
+            assert!(
+                !LOCATIONS.iter().chain(&SETTINGS).skip(at + 1).any(|other| other == name),
+                "{name} twice"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_may_be_given_by_its_beginning() {
+        let patterns = ["MY_*".to_owned(), "ONE".to_owned()];
+        for (name, expected) in
+            [("MY_TOKEN", true), ("MY_", true), ("ONE", true), ("ONES", false), ("my_x", cfg!(windows))]
+        {
+            assert_eq!(is_named(&patterns, name), expected && !(cfg!(windows) && name == "my_x"), "{name}");
+        }
+    }
+
+    #[test]
+    fn until_it_is_decided_a_command_inherits_nothing() {
+        let (policy, decision) = EnvironmentPolicy::deferred();
+        assert_eq!(policy.to_string(), "not decided");
+        let runner = Runner::builder().build();
+        decision.set(EnvironmentPolicy::minimal(&runner, &[]));
+        assert_eq!(policy.summary().mode, "minimal");
+    }
 }

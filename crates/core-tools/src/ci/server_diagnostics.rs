@@ -1,6 +1,7 @@
 //! The server, the machine, the roots and the toolchains, for `get_diagnostics`.
 
 use super::command::Commands;
+use super::environment::CommandEnvironment;
 use super::server_facts::ServerFacts;
 use super::toolchains::Toolchain;
 use schemars::JsonSchema;
@@ -34,6 +35,8 @@ pub struct ServerDiagnostics {
     pub notice: Option<String>,
     /// The confinement of commands: `off: …`, what is in force, or `not available: …`.
     pub confinement: String,
+    /// The part of the server's environment that commands get.
+    pub environment: CommandEnvironment,
     /// The programs found, in the order they are looked for.
     pub toolchains: Vec<Toolchain>,
 }
@@ -55,6 +58,7 @@ pub fn diagnose(
         roots: commands.workspace.roots().map(|root| root.display().to_string()).collect(),
         notice: facts.notice.clone(),
         confinement: commands.confinement_summary(),
+        environment: commands.environment_policy().summary(),
         toolchains,
     }
 }

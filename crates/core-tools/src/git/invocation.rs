@@ -86,6 +86,11 @@ pub(super) struct GitInvocation<'a> {
 }
 
 impl<'a> GitInvocation<'a> {
+    /// Returns true if the repository's hooks run, which are programs of the caller.
+    pub(super) fn runs_hooks(&self) -> bool {
+        self.access.runs_hooks()
+    }
+
     /// A run of git with `words` as its first arguments.
     pub(super) fn new(
         repository: &'a Repository,

@@ -77,7 +77,12 @@ impl Git {
     }
 
     async fn execute(&self, invocation: GitInvocation<'_>) -> Result<Output, Error> {
-        let command = self.commands.confine(invocation.into_command()?).map_err(CommandError::from)?;
+        let runs_hooks = invocation.runs_hooks();
+        let mut command =
+            self.commands.confine(invocation.into_command()?).map_err(CommandError::from)?;
+        if runs_hooks {
+            command = self.commands.environment_policy().withhold_secrets(command);
+        }
         let output = self.commands.runner.run(command).await.map_err(CommandError::from)?;
         match &output.termination {
             Termination::TimedOut { after, .. } => Err(Error::TimedOut(*after)),

@@ -7,9 +7,47 @@
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
+use std::sync::{Arc, OnceLock};
 
 /// A JSON Schema object, as rmcp takes it.
 pub(crate) type JsonSchemaObject = Map<String, Value>;
+
+/// A schema that is generated when it is first needed. A start of the program needs those of the tools that it lists, and
+/// a single call needs one: generating all of them took a third of a start.
+#[derive(Clone, Debug)]
+pub(crate) struct LazySchema {
+    generate: fn() -> JsonSchemaObject,
+    /// The largest values of parameters that settings bound.
+    maxima: Vec<(String, u64)>,
+    schema: OnceLock<Arc<JsonSchemaObject>>,
+}
+
+impl LazySchema {
+    /// The schema that `generate` returns, usually [`input`] or [`output`] of a type.
+    pub(crate) fn new(generate: fn() -> JsonSchemaObject) -> Self {
+        Self { generate, maxima: Vec::new(), schema: OnceLock::new() }
+    }
+
+    /// Sets the largest value of a number among the properties.
+    pub(crate) fn set_maximum(&mut self, property: &str, maximum: u64) {
+        self.maxima.push((property.to_owned(), maximum));
+        self.schema = OnceLock::new();
+    }
+
+    /// Returns the schema.
+    pub(crate) fn get(&self) -> &Arc<JsonSchemaObject> {
+        self.schema.get_or_init(|| {
+            let mut schema = (self.generate)();
+            for (property, maximum) in &self.maxima {
+                let property = get_mut(&mut schema, "properties").and_then(|object| object.get_mut(property));
+                if let Some(Value::Object(property)) = property {
+                    property.insert("maximum".to_owned(), (*maximum).into());
+                }
+            }
+            Arc::new(schema)
+        })
+    }
+}
 
 /// The key that marks a property which is accepted and not listed.
 const UNLISTED: &str = "unlisted";

@@ -3,7 +3,7 @@
 use super::answer::{Answer, AnswerFormat, ToolError};
 use super::call_context::CallContext;
 use super::permits::ResourceClass;
-use super::schema::{self, JsonSchemaObject};
+use super::schema::{self, JsonSchemaObject, LazySchema};
 use super::search_hints;
 use futures_util::future::{BoxFuture, FutureExt};
 use rmcp::model::ToolAnnotations;
@@ -29,8 +29,8 @@ pub struct Tool {
     title: &'static str,
     description: &'static str,
     aliases: &'static [&'static str],
-    input: Arc<JsonSchemaObject>,
-    output: Option<Arc<JsonSchemaObject>>,
+    input: Arc<LazySchema>,
+    output: Option<Arc<LazySchema>>,
     change: ToolChange,
     effects: &'static [Effect],
     idempotence: Idempotence,
@@ -152,7 +152,7 @@ impl Tool {
             title,
             description,
             aliases: &[],
-            input: Arc::new(schema::input::<I>()),
+            input: Arc::new(LazySchema::new(schema::input::<I>)),
             output: None,
             change: ToolChange::None,
             effects: &[],
@@ -208,7 +208,7 @@ impl Tool {
     /// Declares that answers are structured objects of type `T`.
     #[must_use]
     pub fn answers<T: JsonSchema>(mut self) -> Self {
-        self.output = Some(Arc::new(schema::output::<T>()));
+        self.output = Some(Arc::new(LazySchema::new(schema::output::<T>)));
         self
     }
 
@@ -285,10 +285,7 @@ impl Tool {
     /// Sets the largest value of a number among the parameters, where a setting bounds it and not the type.
     #[must_use]
     pub fn maximum(mut self, parameter: &str, maximum: u64) -> Self {
-        let properties = Arc::make_mut(&mut self.input).get_mut("properties");
-        if let Some(Value::Object(schema)) = properties.and_then(|properties| properties.get_mut(parameter)) {
-            schema.insert("maximum".to_owned(), maximum.into());
-        }
+        Arc::make_mut(&mut self.input).set_maximum(parameter, maximum);
         self
     }
 
@@ -306,7 +303,7 @@ impl Tool {
     }
 
     pub(crate) fn input(&self) -> &JsonSchemaObject {
-        &self.input
+        self.input.get()
     }
 
     /// Takes over the aliases of the tool that this one replaces, unless it has its own.
@@ -367,10 +364,13 @@ impl Tool {
     /// Returns the entry of a list. All four hints are always present, because a client assumes the worst of a missing
     /// one.
     pub(crate) fn listed(&self, format: AnswerFormat) -> rmcp::model::Tool {
-        let mut tool = rmcp::model::Tool::new(self.name, self.description, schema::listed(&self.input));
+        let mut tool = rmcp::model::Tool::new(self.name, self.description, schema::listed(self.input()));
         tool.title = Some(self.title.to_owned());
         // A client checks every answer against this schema, so it is only there where answers are structured.
-        tool.output_schema = self.output.clone().filter(|_| format == AnswerFormat::Structured);
+        tool.output_schema = match format {
+            AnswerFormat::Structured => self.output.as_ref().map(|schema| Arc::clone(schema.get())),
+            AnswerFormat::TextOnly => None,
+        };
         tool.meta = search_hints::meta(self.name);
         tool.annotations = Some(
             ToolAnnotations::new()

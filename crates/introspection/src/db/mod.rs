@@ -102,5 +102,5 @@ pub use error::{Error, StatementOutcome};
 pub use request::DbBridge;
 pub use response::{DbResponse, SeedReport};
 pub use rows::{Column, Rows};
-pub use schema::{DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema};
+pub use schema::{CheckConstraint, DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema};
 pub use source::Databases;

@@ -7,7 +7,7 @@
 use super::response::{DbResponse, SeedReport};
 use super::rows::RowCollector;
 use super::schema::{
-    DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema, key_action, matches_pattern,
+    CheckConstraint, DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema, key_action, matches_pattern,
 };
 use super::server::{self, DatabaseServer, SERVER_LIMIT_MARGIN};
 use super::statement::{first_word, is_ddl};
@@ -541,6 +541,7 @@ async fn schema(connection: &mut MySqlConnection, pattern: &str) -> Result<Datab
     columns(connection, &mut tables).await?;
     indexes(connection, &mut tables).await?;
     foreign_keys(connection, &mut tables).await?;
+    checks(connection, &mut tables).await?;
     let mut bytes = 0;
     for table in tables {
         if !schema.push_table(table, &mut bytes) {
@@ -657,6 +658,41 @@ async fn foreign_keys(connection: &mut MySqlConnection, tables: &mut [TableSchem
         if let Some(key) = table.foreign_keys.last_mut() {
             key.columns.push(column.clone());
             key.references.push(referenced_column.clone());
+        }
+    }
+    Ok(())
+}
+
+async fn checks(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -> Result<(), Error> {
+    // MySQL before 8.0.16 has no such table. In MariaDB, constraints of two tables may have one name, and the table of each
+    // is known; in MySQL the name is the only one in its database.
+    let known = sqlx::raw_sql(
+        "SELECT column_name FROM information_schema.columns \
+         WHERE table_schema = 'information_schema' AND table_name = 'CHECK_CONSTRAINTS'",
+    )
+    .fetch_all(&mut *connection)
+    .await
+    .map_err(Error::engine)?;
+    let has_table =
+        known.iter().any(|row| text(row, 0).is_some_and(|name| name.eq_ignore_ascii_case("table_name")));
+    let query = match (known.is_empty(), has_table) {
+        (true, _) => return Ok(()),
+        (false, true) => {
+            "SELECT table_name, constraint_name, check_clause FROM information_schema.check_constraints \
+             WHERE constraint_schema = DATABASE() ORDER BY table_name, constraint_name"
+        }
+        (false, false) => {
+            "SELECT t.table_name, c.constraint_name, c.check_clause FROM information_schema.check_constraints c \
+             JOIN information_schema.table_constraints t ON t.constraint_schema = c.constraint_schema \
+             AND t.constraint_name = c.constraint_name AND t.constraint_type = 'CHECK' \
+             WHERE c.constraint_schema = DATABASE() ORDER BY t.table_name, c.constraint_name"
+        }
+    };
+    let rows = sqlx::raw_sql(query).fetch_all(connection).await.map_err(Error::engine)?;
+    for row in &rows {
+        let Some((table, texts)) = table_of_row(tables, row) else { continue };
+        if let [name, Some(expression)] = &texts[..] {
+            table.checks.push(CheckConstraint { name: name.clone(), expression: expression.clone() });
         }
     }
     Ok(())

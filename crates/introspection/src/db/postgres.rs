@@ -619,7 +619,11 @@ SELECT json_build_object(
       'on_update', CASE f.confupdtype WHEN 'r' THEN 'restrict' WHEN 'c' THEN 'cascade' WHEN 'n' THEN 'set null' WHEN 'd' THEN 'set default' END,
       'columns', (SELECT json_agg(a.attname ORDER BY o) FROM unnest(f.conkey) WITH ORDINALITY u(n, o) JOIN pg_catalog.pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = u.n),
       'references', (SELECT json_agg(a.attname ORDER BY o) FROM unnest(f.confkey) WITH ORDINALITY u(n, o) JOIN pg_catalog.pg_attribute a ON a.attrelid = f.confrelid AND a.attnum = u.n)
-    ) ORDER BY f.conname), '[]') FROM pg_catalog.pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f')
+    ) ORDER BY f.conname), '[]') FROM pg_catalog.pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f'),
+  'checks', (SELECT coalesce(json_agg(json_build_object(
+      'name', k.conname, 'expression', pg_get_expr(k.conbin, k.conrelid, true)
+        || CASE WHEN k.convalidated THEN '' ELSE ' NOT VALID' END
+    ) ORDER BY k.conname), '[]') FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'c')
 )::text
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = ANY ($1)

@@ -39,6 +39,9 @@ pub struct TableSchema {
     /// The foreign keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign_keys: Vec<ForeignKey>,
+    /// The conditions that each row has to meet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckConstraint>,
     /// The approximate number of rows, for engines that know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_estimate: Option<i64>,
@@ -105,6 +108,17 @@ pub struct ForeignKey {
     /// The effect of changing the key that is referred to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_update: Option<String>,
+}
+
+/// A `CHECK` constraint.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[non_exhaustive]
+pub struct CheckConstraint {
+    /// Its name, which the error for a row that does not meet it has. Absent where it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The condition, in the engine's words.
+    pub expression: String,
 }
 
 /// Returns the action of a foreign key in lower case; `None` for `NO ACTION`.

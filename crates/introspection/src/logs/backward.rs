@@ -6,8 +6,10 @@
 //! truncated.
 
 use super::forward::{LogEntrySpan, LogReadLimits, classify_line, is_blank};
-use super::line::{LineClassifier, LineRole, LogEntryHead, PrecedingLines};
+use super::line::{LineRole, LogEntryHead};
+use super::line_classifier::LineClassifier;
 use super::preceding::read_preceding;
+use super::preceding_lines::PrecedingLines;
 use super::read_at::ReadAt;
 use std::io;
 
@@ -43,7 +45,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
     /// Creates a reader of the part of `source` before `end`, which is the end of the file or the beginning of an
     /// entry.
     pub(super) fn new(source: &'a S, end: u64, limits: LogReadLimits) -> Self {
-        let classifier = LineClassifier::default();
+        let classifier = LineClassifier::of(source);
         Self {
             source,
             limits,

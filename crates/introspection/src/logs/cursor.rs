@@ -23,6 +23,9 @@ pub(super) struct FilePosition {
     pub(super) offset: u64,
     head: u64,
     tail: u64,
+    /// The size of the last entry before the position, which is read again where it has got more lines; 0 if it is
+    /// complete.
+    pub(super) open_entry_bytes: u64,
 }
 
 /// The error for a text that is not a cursor.
@@ -46,13 +49,23 @@ pub(super) struct Cursor {
 // Long enough to hold the time of an entry, which differs from file to file.
 /// The number of bytes that are hashed at the beginning of a file and before a position.
 const HASHED_BYTES: u64 = 256;
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 impl FilePosition {
     /// Creates the position `offset` in `file`. `None` where the file is shorter than that.
     pub(super) fn new(file: &LogFile, offset: u64) -> io::Result<Option<Self>> {
         let hashes = if file.is_decoded() { compressed_hashes(file, offset)? } else { hashes(file, offset)? };
-        Ok(hashes.map(|(head, tail)| Self { id: file.id, offset, head, tail }))
+        Ok(hashes.map(|(head, tail)| Self { id: file.id, offset, head, tail, open_entry_bytes: 0 }))
+    }
+
+    /// Returns the same position behind an entry of this size that may still get more lines.
+    pub(super) fn after_open_entry(self, bytes: u64) -> Self {
+        Self { open_entry_bytes: bytes.min(self.offset), ..self }
+    }
+
+    /// Returns the offset from which on is read: the beginning of the entry that may have got more lines.
+    pub(super) fn reading_start(&self) -> u64 {
+        self.offset.saturating_sub(self.open_entry_bytes)
     }
 
     /// Returns the same position in a copy of the file.
@@ -119,8 +132,8 @@ impl std::fmt::Display for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut bytes = vec![VERSION, u8::from(self.direction == CursorDirection::Newer)];
         let positions = self.positions.iter().flat_map(|position| {
-            let FilePosition { id, offset, head, tail } = *position;
-            [id.device, id.inode, id.created_ns, offset, head, tail]
+            let FilePosition { id, offset, head, tail, open_entry_bytes } = *position;
+            [id.device, id.inode, id.created_ns, offset, head, tail, open_entry_bytes]
         });
         for mut number in [self.source, self.issued_ms].into_iter().chain(positions) {
             // LEB128, seven bits a byte: most of the numbers are small, and callers pay for each character.
@@ -164,7 +177,8 @@ impl std::str::FromStr for Cursor {
         while let Some(device) = number() {
             let mut next = || number().ok_or(InvalidCursor);
             let id = FileId { device, inode: next()?, created_ns: next()? };
-            positions.push(FilePosition { id, offset: next()?, head: next()?, tail: next()? });
+            let (offset, head, tail) = (next()?, next()?, next()?);
+            positions.push(FilePosition { id, offset, head, tail, open_entry_bytes: next()? });
         }
         let direction = if *direction == 1 { CursorDirection::Newer } else { CursorDirection::Older };
         Ok(Self { direction, source, positions, issued_ms })
@@ -182,12 +196,13 @@ mod tests {
             newer: bool,
             source: u64,
             issued_ms: u64,
-            numbers in prop::collection::vec(any::<[u64; 6]>(), 0..4),
+            numbers in prop::collection::vec(any::<[u64; 7]>(), 0..4),
             at in 0_usize..70,
             other in "[a-zA-Z0-9_-]",
         ) {
-            let position = |[device, inode, created_ns, offset, head, tail]: [u64; 6]| {
-                FilePosition { id: FileId { device, inode, created_ns }, offset, head, tail }
+            let position = |[device, inode, created_ns, offset, head, tail, open_entry_bytes]: [u64; 7]| {
+                let id = FileId { device, inode, created_ns };
+                FilePosition { id, offset, head, tail, open_entry_bytes }
             };
             let direction = if newer { CursorDirection::Newer } else { CursorDirection::Older };
             let positions = numbers.into_iter().map(position).collect();

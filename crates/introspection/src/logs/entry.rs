@@ -2,7 +2,8 @@
 
 use super::head::FormatFamily;
 use super::level::EntryLevel;
-use super::line::{LineFormat, LogEntryHead, trim_start, without_colour};
+use super::line::{LineFormat, LogEntryHead};
+use super::line_bytes::{trim_start, without_colour};
 use super::log_time::LogTime;
 use super::message::{self, MAX_CONTENT_BYTES};
 use super::{container, journal, json, logfmt, plain, syslog, web_server};
@@ -116,10 +117,7 @@ fn parse_first<'a>(
                 parts.message = message::to_plain_text(first);
             }
         },
-        LineFormat::Cut => {
-            parts.take_json(json::parse_prefix(first));
-            parts.message.push_str(" [the line is longer than 1 MiB; the rest was not read]");
-        }
+        LineFormat::Cut => parts.take_json(json::parse_prefix(first)),
         // The pieces that a runtime cut a line into are together now.
         LineFormat::Late if first.first() == Some(&b'{') => match json::parse(first) {
             Some(parsed) => {
@@ -133,6 +131,14 @@ fn parse_first<'a>(
                 let (time, message, rest) = logfmt::map(pairs);
                 (parts.timestamp, parts.fields) = (time, rest);
                 parts.message = message.unwrap_or_default();
+            }
+            None => parts.message = message::to_plain_text(text),
+        },
+        LineFormat::W3c(layout) => match layout.row(text) {
+            Some(row) => {
+                parts.timestamp = row.stamp.and_then(|stamp| stamp.resolve(reference));
+                parts.message = message::to_plain_text(&row.message);
+                parts.fields = row.fields;
             }
             None => parts.message = message::to_plain_text(text),
         },
@@ -258,7 +264,8 @@ fn shorten_value(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::line::{LineClassifier, LineRole, PreviousLine};
+    use super::super::line::{LineRole, PreviousLine};
+    use super::super::line_classifier::LineClassifier;
     use super::*;
     use proptest::prelude::*;
 

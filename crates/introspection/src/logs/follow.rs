@@ -12,7 +12,10 @@ use super::error::Error;
 use super::files::{FileId, LogFile, LogSource};
 use super::forward::{ForwardReader, LogReadLimits};
 use super::line::LineFormat;
+use super::line_bytes::trim_start;
+use super::line_classifier::LineClassifier;
 use super::log_time::LogTime;
+use super::open_entry::{MAX_OPEN_ENTRY_BYTES, position_after};
 use super::page::MAX_PAGE_BYTES;
 use super::preceding::read_preceding;
 use super::query::{LogEntryFilter, OmittedCounts};
@@ -34,7 +37,7 @@ pub(super) struct LogFollower {
     /// The end of the previous file, until something of this one has been returned: a position at offset 0 has no
     /// content to tell its file by.
     previous: Option<FilePosition>,
-    /// The number of line feeds before the position, where it is known.
+    /// The number of line feeds before the place from which on is read, where it is known.
     lines: Option<u64>,
     /// The length of the file at the last poll.
     last_length: Option<u64>,
@@ -46,6 +49,10 @@ pub(super) struct LogFollower {
     truncated_at: Option<Instant>,
     /// True while the file is none of the source any more: it was found by its identity.
     moved: bool,
+    /// The end of an older file that the source leads to now: what is added to it is new.
+    older_target: Option<FilePosition>,
+    /// The time after which everything that is written is new.
+    since: SystemTime,
     /// The size and the number of the entries returned so far.
     bytes: usize,
     count: usize,
@@ -92,7 +99,7 @@ impl LogFollower {
             (false, true) => decoded_line_start(&newest).map_err(failed)?,
             (false, false) => unfinished_line_start(&newest).map_err(failed)?,
         };
-        let position = FilePosition::new(&newest, end).map_err(failed)?.ok_or_else(|| vanished(&source))?;
+        let position = position_after(&newest, end).map_err(failed)?.ok_or_else(|| vanished(&source))?;
         Ok(Self::new(source, filter, newest, position, known_files))
     }
 
@@ -114,6 +121,7 @@ impl LogFollower {
         source: LogSource,
         filter: LogEntryFilter,
         resumed: &FilePosition,
+        older_target: Option<&FilePosition>,
         issued: SystemTime,
     ) -> Result<Self, Error> {
         let mut files = source.files()?.files;
@@ -126,16 +134,16 @@ impl LogFollower {
             // Files rotated away before this one have been read; newer ones have not.
             let known_files = known_files.get(..=index).unwrap_or_default().to_vec();
             let known_files = if resumed.offset > 0 { known_files } else { older };
-            return Ok(Self::new(source, filter, file, position, known_files));
+            return Ok(Self::new(source, filter, file, position, known_files).since(issued));
         }
         // A link leads to another file now: the rest of the old one comes first.
         if let Some(file) = source.find_moved(resumed.id, |file| resumed.is_in(file)) {
-            // The times of files lag behind the clock by some milliseconds.
-            let settled = issued.checked_sub(Duration::from_millis(20)).unwrap_or(issued);
-            let is_read = |file: &&LogFile| file.modified.is_some_and(|modified| modified <= settled);
+            let current = files.last().map(|file| file.id);
+            let is_read = |file: &&LogFile| is_unchanged_since(file, issued) && Some(file.id) != current;
             let known_files = files.iter().filter(is_read).map(|file| file.id).collect();
-            let mut follower = Self::new(source, filter, file, *resumed, known_files);
+            let mut follower = Self::new(source, filter, file, *resumed, known_files).since(issued);
             follower.moved = true;
+            follower.older_target = older_target.copied();
             return Ok(follower);
         }
         // The file is gone, or was emptied: everything written since the cursor was issued is new.
@@ -147,7 +155,7 @@ impl LogFollower {
         let file = files.swap_remove(index);
         let failed = |source| Error::Read { path: file.display_path.clone(), source };
         let position = FilePosition::new(&file, 0).map_err(failed)?.ok_or_else(|| vanished(&source))?;
-        let mut follower = Self::new(source, filter, file, position, known_files);
+        let mut follower = Self::new(source, filter, file, position, known_files).since(issued);
         if resumed.offset > 0 {
             follower.notes.push(GAP_NOTE.to_owned());
         }
@@ -161,7 +169,7 @@ impl LogFollower {
         position: FilePosition,
         known_files: Vec<FileId>,
     ) -> Self {
-        let lines = if file.is_decoded() { None } else { file.lines_before(position.offset) };
+        let lines = if file.is_decoded() { None } else { file.lines_before(position.reading_start()) };
         let files = vec![file.display_path.clone()];
         Self {
             source,
@@ -175,6 +183,8 @@ impl LogFollower {
             known_files,
             truncated_at: None,
             moved: false,
+            older_target: None,
+            since: SystemTime::now(),
             bytes: 0,
             count: 0,
             omissions: OmittedCounts::default(),
@@ -184,9 +194,20 @@ impl LogFollower {
         }
     }
 
+    /// Sets the time after which everything that is written is new. The time of creation by default.
+    fn since(mut self, since: SystemTime) -> Self {
+        self.since = since;
+        self
+    }
+
     /// Returns the position after the entries returned so far.
     pub(super) fn position(&self) -> FilePosition {
         self.previous.unwrap_or(self.position)
+    }
+
+    /// Returns the end of an older file that the source leads to now, where nothing was added to that file yet.
+    pub(super) fn older_target(&self) -> Option<FilePosition> {
+        self.older_target
     }
 
     /// Returns the size and the number of the entries that the answer has.
@@ -270,13 +291,22 @@ impl LogFollower {
         let reference = LogTime::now();
         let mut outcome = LogReadOutcome::CaughtUp;
         let mut next = reader.next()?;
+        let (mut open_entry_bytes, mut has_grown, mut is_unfinished) =
+            (self.position.open_entry_bytes, false, false);
         while let Some(raw) = next {
             next = reader.next()?;
+            let is_again = raw.span.start < self.position.offset;
+            let is_known = is_again && raw.text_end <= self.position.offset;
             // The last entry may get more lines, or may be half written; so may one whose line was cut.
-            if (next.is_none() || raw.is_unfinished()) && !ended && !(is_settled && raw.ended) {
+            let may_be_read = raw.ended || last && !is_partial_object(&raw.bytes);
+            if (next.is_none() || raw.is_unfinished()) && !ended && !is_known && !(is_settled && may_be_read) {
+                is_unfinished = true;
                 break;
             }
-            if !self.filter.may_match(raw.span.head) {
+            has_grown |= is_again && !is_known;
+            if is_known {
+                // It was returned, and nothing was added to it.
+            } else if !self.filter.may_match(raw.span.head) {
                 self.filter.count_refused(raw.span.head, &raw.bytes, &mut omissions);
             } else if let Some((mut entry, time)) =
                 self.filter.parse_if_matching(&raw.bytes, &raw.span, reference, &mut omissions)
@@ -292,9 +322,11 @@ impl LogFollower {
                 entry.file = (self.files.len() > 1).then(|| self.file.display_path.clone());
                 entries.push((entry, time));
             }
-            omissions.malformed += u64::from(raw.span.head.format == LineFormat::Malformed);
-            offset = raw.span.end;
-            lines = lines.map(|_| raw.lines_end);
+            omissions.malformed += u64::from(!is_known && raw.span.head.format == LineFormat::Malformed);
+            offset = raw.span.end.max(offset);
+            let entry_bytes = if next.is_none() && !ended { raw.span.end - raw.span.start } else { 0 };
+            open_entry_bytes = if entry_bytes <= MAX_OPEN_ENTRY_BYTES { entry_bytes } else { 0 };
+            lines = lines.map(|_| if open_entry_bytes > 0 { raw.lines } else { raw.lines_end });
             if count == self.filter.limit {
                 outcome = LogReadOutcome::AnswerFull;
                 break;
@@ -308,12 +340,19 @@ impl LogFollower {
         let Some(position) = FilePosition::new(&self.file, offset)? else {
             return Ok(LogReadOutcome::Truncated);
         };
+        let position = position.after_open_entry(open_entry_bytes);
         // A truncation during the read may have mixed old and new content: return nothing unless the content before
         // the position is still the same.
         if !self.file.is_decoded() && !self.position.is_in(&self.file) {
             return Ok(LogReadOutcome::Truncated);
         }
         self.scanned += offset - self.position.offset;
+        if last && is_unfinished {
+            self.notes.push(unfinished_note(&self.file.display_path));
+        }
+        if has_grown && !self.notes.iter().any(|note| note == GROWN_NOTE) {
+            self.notes.push(GROWN_NOTE.to_owned());
+        }
         self.omissions.malformed += omissions.malformed;
         self.omissions.skipped.merge(omissions.skipped);
         if position.offset > 0 {
@@ -331,16 +370,18 @@ impl LogFollower {
     fn reader(&self, end: u64) -> io::Result<ForwardReader<Box<dyn io::Read + '_>>> {
         let from: Box<dyn io::Read + '_> = if self.file.is_decoded() {
             let mut content = self.file.decoded();
-            io::copy(&mut content.by_ref().take(self.position.offset), &mut io::sink())?;
+            io::copy(&mut content.by_ref().take(self.position.reading_start()), &mut io::sink())?;
             content
         } else {
-            Box::new(read_at::RangeReader { source: &self.file.file, offset: self.position.offset, end })
+            let offset = self.position.reading_start();
+            Box::new(read_at::RangeReader { source: &self.file.file, offset, end })
         };
-        let (offset, limits) = (self.position.offset, LogReadLimits::DEFAULT);
+        let (offset, limits) = (self.position.reading_start(), LogReadLimits::DEFAULT);
         let reader = ForwardReader::new(from, offset, self.lines.unwrap_or_default(), limits);
         if self.file.is_decoded() || offset == 0 {
             return Ok(reader);
         }
+        let reader = reader.classifier(LineClassifier::of(&self.file.file));
         Ok(reader.after(read_preceding(&self.file.file, offset, offset, limits)?.cuts_only()))
     }
 
@@ -384,7 +425,24 @@ impl LogFollower {
         {
             return Ok(None);
         }
-        Ok(Some(files.swap_remove(next)))
+        let next = files.swap_remove(next);
+        Ok(if own.is_none() && self.is_older_target(&next)? { None } else { Some(next) })
+    }
+
+    /// Returns whether `next`, which the source leads to now, was written before what is new, and nothing was added to it
+    /// since. Remembers its end.
+    fn is_older_target(&mut self, next: &LogFile) -> Result<bool, Error> {
+        let failed = |source| Error::Read { path: next.display_path.clone(), source };
+        if let Some(end) = self.older_target.filter(|end| end.id == next.id) {
+            return Ok(next.length().map_err(failed)? <= end.offset);
+        }
+        if next.is_decoded() || !is_unchanged_since(next, self.since) {
+            return Ok(false);
+        }
+        let end = next.length().map_err(failed)?;
+        self.older_target = position_after(next, end).map_err(failed)?;
+        self.notes.push(format!("{} is an older file now: what is added to it comes next", next.display_path));
+        Ok(true)
     }
 
     /// Returns the copy of the current file, if it was copied and truncated before anything of it was read.
@@ -434,7 +492,16 @@ impl LogFollower {
     /// Makes `next` the current file, from its beginning on.
     fn switch_to(&mut self, next: LogFile) -> Result<(), Error> {
         let failed = |source| Error::Read { path: next.display_path.clone(), source };
-        let Some(position) = FilePosition::new(&next, 0).map_err(failed)? else { return Ok(()) };
+        let older_target = self.older_target.take().filter(|end| end.id == next.id && end.is_in(&next));
+        let start = match older_target {
+            Some(end) => Some(end),
+            None => FilePosition::new(&next, 0).map_err(failed)?,
+        };
+        let Some(position) = start else { return Ok(()) };
+        let lines = match older_target {
+            Some(end) => next.lines_before(end.reading_start()),
+            None => Some(0),
+        };
         self.known_files.push(self.file.id);
         self.known_files.push(next.id);
         self.moved = false;
@@ -444,7 +511,7 @@ impl LogFollower {
         if self.files.last() != Some(&next.display_path) {
             self.files.push(next.display_path.clone());
         }
-        (self.file, self.position, self.lines, self.last_length) = (next, position, Some(0), None);
+        (self.file, self.position, self.lines, self.last_length) = (next, position, lines, None);
         Ok(())
     }
 
@@ -479,6 +546,29 @@ impl LogFollower {
 
 /// The note for a reader that may have missed entries.
 const GAP_NOTE: &str = "the file was emptied or is gone, and no copy of it was found: what was written to it last may be missing";
+
+/// The note for an entry that was returned before it was complete.
+const GROWN_NOTE: &str = "the first entry was answered before it was complete, and is answered again with its new lines";
+
+/// Returns the note for a last line that is half an object.
+pub(super) fn unfinished_note(path: &str) -> String {
+    format!("the last line of {path} is not written to its end yet, and is left for newer_cursor")
+}
+
+/// Returns whether `file` was last changed before `time`.
+fn is_unchanged_since(file: &LogFile, time: SystemTime) -> bool {
+    // The times of files lag behind the clock by some milliseconds.
+    let settled = time.checked_sub(Duration::from_millis(20)).unwrap_or(time);
+    file.modified.is_some_and(|modified| modified <= settled)
+}
+
+/// Returns whether `line`, which has no line feed, begins as a JSON object and is not a whole one.
+// A logger may write a line in two steps. Half an object would count as malformed, so it is left for the next call; a
+// line of text may stay without a line feed for good, so it is read.
+pub(super) fn is_partial_object(line: &[u8]) -> bool {
+    let line = trim_start(line);
+    line.first() == Some(&b'{') && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
+}
 
 /// Returns the error for a source whose files vanished while they were opened.
 fn vanished(source: &LogSource) -> Error {

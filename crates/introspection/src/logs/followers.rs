@@ -78,12 +78,12 @@ impl SourceFollowers {
         if !self.source.is_glob()
             && let Some(position) = cursor.positions.first()
         {
-            return LogFollower::from(member, filter, position, issued);
+            return LogFollower::from(member, filter, position, cursor.positions.get(1), issued);
         }
         let files = member.files()?.files;
         let known = cursor.positions.iter().find(|position| position.find_in(&files).is_some());
         match known {
-            Some(position) => LogFollower::from(member, filter, position, issued),
+            Some(position) => LogFollower::from(member, filter, position, None, issued),
             None => LogFollower::at_start(member, filter),
         }
     }
@@ -170,7 +170,11 @@ impl SourceFollowers {
 
     /// Returns the cursor for everything after the entries returned so far.
     pub(super) fn cursor(&self) -> Cursor {
-        let positions = self.followers.iter().map(|(_, follower)| follower.position()).collect();
+        let mut positions: Vec<FilePosition> =
+            self.followers.iter().map(|(_, follower)| follower.position()).collect();
+        if let ([(_, follower)], false) = (self.followers.as_slice(), self.source.is_glob()) {
+            positions.extend(follower.older_target());
+        }
         newer_cursor(&self.source, positions)
     }
 

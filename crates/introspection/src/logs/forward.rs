@@ -1,7 +1,9 @@
 //! Reads entries in the order they were written: from compressed files, and from what is new in a followed one.
 
 use super::journal;
-use super::line::{LineClassifier, LineKind, LineRole, LogEntryHead, PrecedingLines};
+use super::line::{LineKind, LineRole, LogEntryHead};
+use super::line_classifier::LineClassifier;
+use super::preceding_lines::PrecedingLines;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
@@ -47,6 +49,8 @@ pub(super) struct RawLogEntry {
     pub(super) lines_end: u64,
     /// True if its last line ends with a line feed.
     pub(super) ended: bool,
+    /// The end of the text of its last line that is not blank.
+    pub(super) text_end: u64,
     /// The stream of a container that its head is of: true for the error stream.
     stderr: Option<bool>,
     /// True if a container's runtime cut its last line.
@@ -71,6 +75,9 @@ impl RawLogEntry {
             self.bytes.extend(line.content.iter().take(free_bytes));
         }
         self.is_cut = line.kind.stream_piece().is_some_and(|piece| piece.partial);
+        if line.kind != LineKind::BLANK {
+            self.text_end = line.text_end;
+        }
     }
 }
 
@@ -100,6 +107,8 @@ pub(super) struct ForwardReader<R> {
 struct BoundedLine {
     content: Vec<u8>,
     start: u64,
+    /// The end of its text, without white space behind it.
+    text_end: u64,
     kind: LineKind,
     ended: bool,
 }
@@ -127,6 +136,13 @@ impl<R: Read> ForwardReader<R> {
     #[must_use]
     pub(super) fn after(mut self, preceding: PrecedingLines) -> Self {
         self.preceding = preceding;
+        self
+    }
+
+    /// Sets the classifier of the lines, where those before the input name their columns.
+    #[must_use]
+    pub(super) fn classifier(mut self, classifier: LineClassifier) -> Self {
+        self.classifier = classifier;
         self
     }
 
@@ -188,6 +204,7 @@ impl<R: Read> ForwardReader<R> {
             lines,
             lines_end: self.lines,
             ended: line.ended,
+            text_end: line.text_end,
             stderr,
             is_cut: line.kind.stream_piece().is_some_and(|piece| piece.partial),
             number: self.begun,
@@ -240,7 +257,10 @@ impl<R: Read> ForwardReader<R> {
         self.offset = start + length + u64::from(ended);
         self.lines += u64::from(ended);
         let kind = classify_line(&mut self.classifier, &content, length, blank, self.limits);
-        Ok(Some(BoundedLine { content, start: start + skipped, kind, ended }))
+        let is_whole = skipped + content.len() as u64 == length;
+        let trailing = if is_whole { content.len() - content.trim_ascii_end().len() } else { 0 };
+        let text_end = start + length - trailing as u64;
+        Ok(Some(BoundedLine { content, start: start + skipped, text_end, kind, ended }))
     }
 }
 

@@ -45,8 +45,8 @@ pub(super) fn iis(rest: &[u8]) -> Option<(EntryLevel, usize)> {
     Some((level, request))
 }
 
-/// Parses `10.0.1.2:33317 [20/Nov/2026:10:00:00.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- …` of
-/// `HAProxy`.
+/// Parses a line of `HAProxy`: `10.0.1.2:33317 [20/Nov/2026:10:00:00.655] http-in static/srv1 10/0/30/69/109 200 2750 - -
+/// ---- …` of HTTP, the same with three times and without a status of TCP, and the error of a connection.
 pub(super) fn haproxy(line: &[u8]) -> Option<TextHead> {
     let open = memchr::memchr(b'[', line.get(..line.len().min(MAX_CLIENT_BYTES))?)?;
     let client = line.get(..open)?.strip_suffix(b" ")?;
@@ -59,13 +59,30 @@ pub(super) fn haproxy(line: &[u8]) -> Option<TextHead> {
         return None;
     }
     let mut words = words(line.get(message..)?);
-    let (_frontend, server, timers) = (words.next()?, words.next()?, words.next()?);
-    if !server.contains(&b'/') || timers.iter().filter(|byte| **byte == b'/').count() != 4 {
-        return None;
-    }
-    let level = level(number(words.next()?)?)?;
+    let (frontend, server, timers) = (words.next()?, words.next()?, words.next()?);
+    let level = match timers.iter().filter(|byte| **byte == b'/').count() {
+        // `http-in/1: SSL handshake failure`
+        _ if frontend.contains(&b'/') && frontend.ends_with(b":") => EntryLevel::Warn,
+        4 if server.contains(&b'/') => level(number(words.next()?)?)?,
+        2 if server.contains(&b'/') => {
+            number(words.next()?)?;
+            session_level(words.next()?)?
+        }
+        _ => return None,
+    };
     let stamp = Some(WrittenTime::Full(moment));
     Some(TextHead { stamp, level: Some(level), message, family: FormatFamily::Plain })
+}
+
+/// Returns the level of the two letters that tell how a session of TCP ended: by whom, and when.
+fn session_level(state: &[u8]) -> Option<EntryLevel> {
+    match state {
+        [b'-', b'-'] => Some(EntryLevel::Info),
+        // The server failed, or a resource of the proxy, or the proxy itself.
+        [b'S' | b's' | b'R' | b'I', _] => Some(EntryLevel::Error),
+        [b'C' | b'c' | b'P' | b'L' | b'D' | b'U' | b'K' | b'-', _] => Some(EntryLevel::Warn),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -86,6 +103,16 @@ mod tests {
             let head = haproxy(line.as_bytes()).unwrap();
             assert_eq!((head.level, head.message), (Some(expected), 42));
         }
+        for (state, expected) in
+            [("--", EntryLevel::Info), ("cD", EntryLevel::Warn), ("SC", EntryLevel::Error)]
+        {
+            let line = format!(
+                "10.0.1.2:33313 [20/Nov/2026:10:00:00.655] fnt bck/srv1 0/0/5007 212 {state} 0/0/0/0/3 0/0"
+            );
+            assert_eq!(haproxy(line.as_bytes()).unwrap().level, Some(expected), "{line}");
+        }
+        let failed = b"10.0.1.2:33313 [20/Nov/2026:10:00:00.655] https-in/1: SSL handshake failure";
+        assert_eq!(haproxy(failed).unwrap().level, Some(EntryLevel::Warn));
         for line in ["10.0.0.1 GET the 5 0 0 things", "10.0.0.1 said 200 0 0 0", "GET /"] {
             assert_eq!(iis(line.as_bytes()), None, "{line}");
         }

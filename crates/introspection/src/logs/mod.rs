@@ -60,6 +60,8 @@ mod klog;
 mod level;
 mod level_words;
 mod line;
+mod line_bytes;
+mod line_classifier;
 #[cfg(all(test, unix))]
 mod log_corpus;
 mod log_group;
@@ -67,9 +69,11 @@ mod log_time;
 mod logfmt;
 mod merge;
 mod message;
+mod open_entry;
 mod page;
 mod plain;
 mod preceding;
+mod preceding_lines;
 mod prefetch;
 mod query;
 mod read_at;
@@ -82,6 +86,7 @@ mod tail;
 #[cfg(all(test, unix))]
 mod tests;
 mod utf16;
+mod w3c;
 mod web_server;
 
 pub use entry::LogEntry;

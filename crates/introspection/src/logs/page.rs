@@ -65,13 +65,13 @@ impl LogPage {
             self.notes.push("`malformed: true` shows the broken lines".to_owned());
         }
         for left_out in &self.not_understood {
-            let advice = match left_out.part {
-                UnknownPart::Level => "level; `level: \"info\"` shows them",
-                UnknownPart::Time => "time; a query without `since` and `until` shows them",
-            };
             let at_least = if left_out.at_least { "at least " } else { "" };
-            let count = left_out.count;
-            self.notes.push(format!("{at_least}{count} entries were left out that have no known {advice}"));
+            let reason = match left_out.part {
+                UnknownPart::Level => "have no known level; `level: \"info\"` shows them",
+                UnknownPart::Time => "have no known time; a query without `since` and `until` shows them",
+                UnknownPart::Rest => "do not have the text of `contains` in their first 1 MiB, and more behind it",
+            };
+            self.notes.push(format!("{at_least}{} entries were left out that {reason}", left_out.count));
         }
         if omissions.older_bytes > 0 {
             let mebibytes = omissions.older_bytes.div_ceil(1 << 20);

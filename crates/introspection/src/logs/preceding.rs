@@ -1,7 +1,9 @@
 //! Reads the lines before a region of a file, as far as they tell how its first lines are taken.
 
 use super::forward::{LogReadLimits, is_blank};
-use super::line::{LineClassifier, LineKind, LineShape, PrecedingLines};
+use super::line::{LineKind, LineShape};
+use super::line_classifier::LineClassifier;
+use super::preceding_lines::PrecedingLines;
 use super::read_at::ReadAt;
 use std::io;
 
@@ -26,7 +28,11 @@ pub(super) fn read_preceding<S: ReadAt + ?Sized>(
     let mut window = Window::default();
     // Of the lines that nothing wrapped, and of each stream of a container.
     let mut found_of = [EarlierStream::default(); 3];
-    while at > 0 && (lines.is_empty() || next - at <= limits.text_distance()) {
+    // The second line of java.util.logging has its time on the first, however far that is.
+    let needs_first = |lines: &[EarlierLogLine]| {
+        lines.last().is_some_and(|line| matches!(line.kind.shape, LineShape::LevelLine(_)))
+    };
+    while at > 0 && (lines.is_empty() || next - at <= limits.text_distance() || needs_first(&lines)) {
         let found = match window.line_before(at, limits) {
             Some(found) => found,
             None => match last_line(source, at, limits)? {

@@ -3,7 +3,7 @@
 use super::Error;
 use super::container;
 use super::entry::{self, LogEntry};
-use super::forward::LogEntrySpan;
+use super::forward::{LogEntrySpan, LogReadLimits};
 use super::level::EntryLevel;
 use super::line::{LineFormat, LogEntryHead};
 use super::log_time::{LogTime, parse_bound};
@@ -189,6 +189,21 @@ pub(super) struct OmittedCounts {
 /// more than this.
 const MAX_DISORDER: Duration = Duration::from_secs(5);
 
+/// Returns the size of an entry of which no more than `bytes` were read.
+fn cut_size(bytes: &[u8], span: &LogEntrySpan) -> Option<u64> {
+    let size = span.end - span.start;
+    // Blank lines, and the last byte of a cut line, are not kept.
+    let is_cut = bytes.len() + 2 > LogReadLimits::DEFAULT.max_line_bytes && size > bytes.len() as u64 + 2;
+    is_cut.then_some(size)
+}
+
+/// Counts an entry that does not have the text in what was read of it, where that is not all.
+fn count_unsearched(bytes: &[u8], span: &LogEntrySpan, omissions: &mut OmittedCounts) {
+    if cut_size(bytes, span).is_some() {
+        omissions.skipped.add_unsearched(bytes);
+    }
+}
+
 impl LogEntryFilter {
     pub(super) fn new(query: &GetLogs) -> Result<Self, Error> {
         let now = LogTime::now();
@@ -285,9 +300,14 @@ impl LogEntryFilter {
             && memchr::memmem::find(bytes, text.as_bytes()).is_none()
             && !bytes.contains(&0x1b)
         {
+            count_unsearched(bytes, span, omissions);
             return None;
         }
-        let parsed = entry::parse(bytes, span.head, reference);
+        let mut parsed = entry::parse(bytes, span.head, reference);
+        if let Some(size) = cut_size(bytes, span) {
+            let note = format!(" [the entry has {size} bytes, of which only the first 1 MiB was read]");
+            parsed.entry.message.push_str(&note);
+        }
         if parsed.malformed && span.head.format != LineFormat::Malformed {
             omissions.malformed += 1;
             if !self.malformed {
@@ -304,6 +324,7 @@ impl LogEntryFilter {
         if let Some(text) = &self.contains
             && !self.contains(text, bytes, &parsed.entry)
         {
+            count_unsearched(bytes, span, omissions);
             return None;
         }
         let bounded = self.since.is_some() || self.until.is_some();

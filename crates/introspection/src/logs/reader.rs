@@ -5,11 +5,11 @@ use super::discovery::{self, discover};
 use super::entry::LogEntry;
 use super::error::Error;
 use super::files::{LogFile, LogSource};
-use super::follow::{last_decoded_line, unfinished_line_start};
+use super::follow::{is_partial_object, last_decoded_line, unfinished_line_start, unfinished_note};
 use super::followers::{SourceFollowers, newer_cursor};
 use super::groups::{self, GroupBy};
-use super::line;
 use super::merge;
+use super::open_entry::position_after;
 use super::page::LogPage;
 use super::query::{GetLogs, LogEntryFilter};
 use super::read_at::ReadAt as _;
@@ -319,14 +319,16 @@ fn read_last(
     cancel: &CancellationToken,
 ) -> Result<PageParts, Error> {
     let newest = files.len().saturating_sub(1);
-    let (mut end, mut newer) = (u64::MAX, None);
+    let (mut end, mut newer, mut note) = (u64::MAX, None, None);
     // The newer cursor is taken before reading, so that it leads to whatever is written meanwhile.
     if let Some(file) = files.last().filter(|file| !file.is_compressed()) {
         let failed = |source| Error::Read { path: file.display_path.clone(), source };
         end = readable_end(file).map_err(failed)?;
-        newer = FilePosition::new(file, end).map_err(failed)?.map(|position| vec![position]);
+        newer = position_after(file, end).map_err(failed)?.map(|position| vec![position]);
+        note = unread_line_note(file, end).map_err(failed)?;
     }
-    let (page, rest) = tail::read(files, newest, end, filter, cancel)?;
+    let (mut page, rest) = tail::read(files, newest, end, filter, cancel)?;
+    page.notes.extend(note);
     Ok((page, rest.into_iter().collect(), newer))
 }
 
@@ -363,7 +365,7 @@ fn read_merged(
 ) -> Result<PageParts, Error> {
     let failed = |file: &LogFile, source| Error::Read { path: file.display_path.clone(), source };
     let Some(cursor) = cursor else {
-        let (mut ends, mut newer) = (Vec::new(), Vec::new());
+        let (mut ends, mut newer, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for file in files {
             let end = if file.is_compressed() {
                 u64::MAX
@@ -372,10 +374,12 @@ fn read_merged(
             };
             ends.push(end);
             if !file.is_compressed() {
-                newer.extend(FilePosition::new(file, end).map_err(|error| failed(file, error))?);
+                newer.extend(position_after(file, end).map_err(|error| failed(file, error))?);
+                notes.extend(unread_line_note(file, end).map_err(|error| failed(file, error))?);
             }
         }
-        let (page, rest) = merge::read(files, &ends, filter, cancel)?;
+        let (mut page, rest) = merge::read(files, &ends, filter, cancel)?;
+        page.notes.append(&mut notes);
         return Ok((page, rest, Some(newer)));
     };
     // A file that the cursor does not have was read to its beginning, or is newer.
@@ -394,6 +398,15 @@ fn read_merged(
     Ok((page, rest, None))
 }
 
+/// Returns the note for a last line of `file` that is not read, as it stands behind `end`.
+fn unread_line_note(file: &LogFile, end: u64) -> std::io::Result<Option<String>> {
+    let has_more = match file.is_decoded() {
+        true => last_decoded_line(file)?.end > end,
+        false => file.length()? > end,
+    };
+    Ok(has_more.then(|| unfinished_note(&file.display_path)))
+}
+
 /// Returns the offset up to which `file` is read.
 fn readable_end(file: &LogFile) -> std::io::Result<u64> {
     if !file.is_decoded() {
@@ -401,14 +414,6 @@ fn readable_end(file: &LogFile) -> std::io::Result<u64> {
     }
     let line = last_decoded_line(file)?;
     Ok(if is_partial_object(&line.content) { line.start } else { line.end })
-}
-
-/// Returns whether `line`, which has no line feed, begins as a JSON object and is not a whole one.
-// A logger may write a line in two steps. Half an object would count as malformed, so it is left for the next call; a
-// line of text may stay without a line feed for good, so it is read.
-fn is_partial_object(line: &[u8]) -> bool {
-    let line = line::trim_start(line);
-    line.first() == Some(&b'{') && serde_json::from_slice::<serde::de::IgnoredAny>(line).is_err()
 }
 
 /// Returns the end of `file`, without a last line that is still being written: one without a line feed that begins as

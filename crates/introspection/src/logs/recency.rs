@@ -5,7 +5,9 @@
 
 use super::files::LogFile;
 use super::forward::{LogEntrySpan, LogReadLimits};
-use super::line::{LineClassifier, LineRole, PrecedingLines};
+use super::line::LineRole;
+use super::line_classifier::LineClassifier;
+use super::preceding_lines::PrecedingLines;
 use super::query::{LogEntryFilter, OmittedCounts};
 use super::read_at::ReadAt as _;
 use std::io;
@@ -81,7 +83,7 @@ fn is_recent(
     sampled: &mut OmittedCounts,
 ) -> bool {
     let reference = file.reference_time();
-    let mut classifier = LineClassifier::default();
+    let mut classifier = LineClassifier::of(&file.file);
     let mut preceding = PrecedingLines::none(0, LogReadLimits::DEFAULT.text_distance());
     let mut offset = 0;
     let mut lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();

@@ -1,7 +1,7 @@
 //! [`SkippedEntries`]: what a query left out because something in it was not understood.
 
 use super::entry::ParsedEntry;
-use super::line::trim_start;
+use super::line_bytes::trim_start;
 use super::message::{shorten, to_plain_text};
 use serde::Serialize;
 
@@ -29,6 +29,8 @@ pub enum UnknownPart {
     Level,
     /// The time: the entry has none, or only a clock without a day. A query without `since` and `until` includes it.
     Time,
+    /// The text behind the first 1 MiB of an entry, in which `contains` is not searched.
+    Rest,
 }
 
 /// The maximum size of a sample, in bytes.
@@ -39,6 +41,7 @@ const MAX_SAMPLE_BYTES: usize = 200;
 pub(super) struct SkippedEntries {
     level: SkippedCount,
     time: SkippedCount,
+    rest: SkippedCount,
 }
 
 /// A count, and the first entry that was counted.
@@ -80,9 +83,16 @@ impl SkippedEntries {
         }
     }
 
+    /// Counts the entry that begins with `bytes`, the rest of which was not searched.
+    pub(super) fn add_unsearched(&mut self, bytes: &[u8]) {
+        self.rest.add(bytes);
+    }
+
     /// Adds what was counted since `self` was reported.
     pub(super) fn merge(&mut self, other: Self) {
-        for (own, other) in [(&mut self.level, other.level), (&mut self.time, other.time)] {
+        for (own, other) in
+            [(&mut self.level, other.level), (&mut self.time, other.time), (&mut self.rest, other.rest)]
+        {
             own.count += other.count;
             own.at_least |= other.at_least;
             own.sample = own.sample.take().or(other.sample);
@@ -92,12 +102,16 @@ impl SkippedEntries {
     /// Adds the entries without a known time that were seen in places of a part that is not read.
     pub(super) fn merge_sampled(&mut self, mut sampled: Self) {
         sampled.time.at_least = sampled.time.count > 0;
-        self.merge(Self { time: sampled.time, level: SkippedCount::default() });
+        self.merge(Self { time: sampled.time, ..Self::default() });
     }
 
     /// Returns what an answer tells about it.
     pub(super) fn report(&self) -> Vec<NotUnderstood> {
-        [self.level.report(UnknownPart::Level), self.time.report(UnknownPart::Time)]
+        [
+            self.level.report(UnknownPart::Level),
+            self.time.report(UnknownPart::Time),
+            self.rest.report(UnknownPart::Rest),
+        ]
             .into_iter()
             .flatten()
             .collect()

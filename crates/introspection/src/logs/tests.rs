@@ -17,7 +17,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio_util::sync::CancellationToken;
 use workspace::Workspace;
 
@@ -295,9 +295,80 @@ fn a_half_written_last_line_is_left_for_the_next_reader() {
     let application = LoggingApplication::with(&format!("{}{{\"level\":50,\"msg\":\"ha", line(4)));
     let page = application.read(at(EntryLevel::Error));
     assert_eq!((messages(&page), page.malformed), (vec!["entry 4"], 0));
+    assert!(page.notes.iter().any(|note| note.contains("is left for newer_cursor")), "{:?}", page.notes);
+    let cursor = page.newer_cursor.clone();
+    let unchanged = application.read(GetLogs { cursor, ..at(EntryLevel::Error) });
+    assert_eq!(messages(&unchanged), Vec::<&str>::new());
+    assert!(unchanged.notes[0].contains("is left for newer_cursor"), "{:?}", unchanged.notes);
     application.write("app.log", "lf\"}\n");
     let page = application.read(GetLogs { cursor: page.newer_cursor, ..at(EntryLevel::Error) });
     assert_eq!(messages(&page), ["half"]);
+}
+
+#[test]
+fn an_entry_that_was_read_while_it_was_written_is_answered_whole_later() {
+    const HEAD: &str = "2026-11-20 10:00:00 ERROR pay failed";
+    const TRACE: &str = "\njava.lang.IllegalStateException: bad\n\tat a.B.c(B.java:1)\n";
+    let whole = format!("{HEAD}{TRACE}");
+    // The line feed may come with the head, alone, or with what follows.
+    for cut in 1..whole.len() {
+        let (begun, rest) = whole.split_at(cut);
+        let application = LoggingApplication::with(&format!("{}{begun}", line(0)));
+        let next = |page: LogPage| {
+            let page = application.read(GetLogs { cursor: page.newer_cursor, ..at(EntryLevel::Trace) });
+            let texts: Vec<String> = page.entries.iter().map(|entry| entry.message.clone()).collect();
+            (page, texts)
+        };
+        let first = application.read(at(EntryLevel::Trace));
+        assert_eq!(first.entries.len(), 2, "{begun:?}");
+        let (page, texts) = next(first);
+        assert_eq!((texts.len(), page.notes.len()), (0, 0), "{begun:?}: {texts:?} {:?}", page.notes);
+        application.write("app.log", rest);
+        let (page, texts) = next(page);
+        let expected = "pay failed\njava.lang.IllegalStateException: bad\n\tat a.B.c(B.java:1)";
+        // Only the line feed was missing: nothing is new.
+        let is_complete = rest.trim().is_empty();
+        let expected = if is_complete { vec![] } else { vec![expected.to_owned()] };
+        assert_eq!(texts, expected, "{begun:?}");
+        if !is_complete {
+            assert_eq!((page.entries[0].line, page.notes.len()), (Some(2), 1), "{:?}", page.notes);
+        }
+        let (page, texts) = next(page);
+        assert_eq!(texts, Vec::<String>::new(), "{begun:?}");
+        application.write("app.log", &line(1));
+        assert_eq!(next(page).1, ["entry 1"], "{begun:?}");
+    }
+}
+
+#[test]
+fn what_is_added_to_an_older_file_that_a_link_leads_to_is_answered_alone() {
+    let application = LoggingApplication::new();
+    let link = |target: &str| {
+        let _ = fs::remove_file(application.path("app.log"));
+        std::os::unix::fs::symlink(target, application.path("app.log")).unwrap();
+    };
+    application.write("older.txt", &lines(0..3));
+    application.write("newer.txt", &lines(10..12));
+    let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    for name in ["older.txt", "newer.txt"] {
+        let file = File::options().append(true).open(application.path(name)).unwrap();
+        file.set_modified(hour_ago).unwrap();
+    }
+    link("newer.txt");
+    let next = |page: LogPage| application.read(GetLogs { cursor: page.newer_cursor, ..at(EntryLevel::Trace) });
+    let page = application.read(at(EntryLevel::Trace));
+    link("older.txt");
+    application.write("newer.txt", &line(12));
+    let page = next(page);
+    assert_eq!(messages(&page), ["entry 12"]);
+    assert!(page.notes[0].contains("is an older file now"), "{:?}", page.notes);
+    let page = next(page);
+    assert_eq!(messages(&page), Vec::<&str>::new());
+    application.write("older.txt", &line(3));
+    let page = next(page);
+    assert_eq!((messages(&page), page.entries[0].line), (vec!["entry 3"], Some(4)));
+    application.write("older.txt", &line(4));
+    assert_eq!(messages(&next(page)), ["entry 4"]);
 }
 
 #[test]
@@ -554,10 +625,15 @@ fn a_line_longer_than_the_limit_is_shown_cut() {
         let entry = &page.entries[0];
         assert_eq!(entry.level, level);
         assert!(
-            entry.message.starts_with("long xxx") && entry.message.contains("left out"),
+            entry.message.starts_with("long xxx") && entry.message.contains("bytes, of which only the first 1 MiB"),
             "{}",
             &content[..30]
         );
+        let query = |text: &str| GetLogs { contains: Some(text.to_owned()), ..at(EntryLevel::Error) };
+        assert_eq!(application.read(query("long x")).entries.len(), 1);
+        let unsearched = application.read(query("not there"));
+        let told = unsearched.not_understood.first().map(|left_out| (left_out.part, left_out.count));
+        assert_eq!(told, Some((UnknownPart::Rest, 1)), "{:?}", unsearched.notes);
         let cursor = {
             let application = LoggingApplication::with(&line(0));
             let cursor = application.read(at(EntryLevel::Error)).newer_cursor;
@@ -647,7 +723,10 @@ fn utf_16_is_read_and_followed() {
     write("2026-11-20 10:00:03 ERROR unended");
     assert_eq!(application.read(GetLogs::default()).entries[3].message, "unended");
     let page = application.read(GetLogs { cursor: page.newer_cursor, ..GetLogs::default() });
-    assert_eq!(messages(&page), Vec::<&str>::new());
+    assert_eq!(messages(&page), ["unended"]);
+    write(" and more\r\n");
+    let page = application.read(GetLogs { cursor: page.newer_cursor, ..GetLogs::default() });
+    assert_eq!(messages(&page), ["unended and more"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Comparisons of roles and of policies: the matrix and the difference.
 
-use role_policy::{Caller, Policy, ToolFacts};
+use role_policy::{Caller, Policy, ToolAccess, ToolFacts};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -12,35 +12,14 @@ pub(super) enum MatrixFormat {
     Json,
 }
 
-/// The access of a role to a tool.
-#[derive(Clone, Copy, Debug)]
-enum ToolAccess {
-    /// The role does not see it.
-    Hidden,
-    /// The role may call it with some arguments.
-    Limited,
-    /// The role may call it with any arguments.
-    Allowed,
-}
-
-impl ToolAccess {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Hidden => "hidden",
-            Self::Limited => "limited",
-            Self::Allowed => "allowed",
-        }
-    }
-}
-
-fn access(policy: &Policy, role: &str, tool: &ToolFacts<'_>) -> ToolAccess {
-    // Asked of the compiled policy, as a call is, and not read from the file: what is shown is what a call meets.
-    if !policy.sees(&Caller::new(role), tool) {
-        ToolAccess::Hidden
-    } else if policy.requirements(role, tool).is_empty() {
-        ToolAccess::Allowed
-    } else {
-        ToolAccess::Limited
+/// Returns the word of the JSON matrix for an access.
+fn word(access: ToolAccess) -> &'static str {
+    match access {
+        ToolAccess::Hidden => "hidden",
+        ToolAccess::Ask => "ask",
+        ToolAccess::Allowed => "allowed",
+        // The arguments decide.
+        _ => "limited",
     }
 }
 
@@ -59,17 +38,17 @@ fn all_tools<'a>(policies: &[&'a Policy], tools: &[ToolFacts<'static>]) -> Vec<T
 pub(super) fn matrix(policy: &Policy, tools: &[ToolFacts<'static>], format: MatrixFormat) -> String {
     let roles: Vec<&str> = policy.roles().collect();
     let tools = all_tools(&[policy], tools);
-    let mark = |role: &&str, tool: &ToolFacts<'_>| match access(policy, role, tool) {
+    let mark = |role: &&str, tool: &ToolFacts<'_>| match policy.access(role, tool) {
         ToolAccess::Hidden => "-",
-        ToolAccess::Limited => "limited",
         ToolAccess::Allowed => "yes",
+        other => word(other),
     };
     match format {
         MatrixFormat::Json => {
             let rows = roles.iter().map(|role| {
                 let cells = tools
                     .iter()
-                    .map(|tool| (tool.name.to_owned(), Value::from(access(policy, role, tool).as_str())));
+                    .map(|tool| (tool.name.to_owned(), Value::from(word(policy.access(role, tool)))));
                 ((*role).to_owned(), Value::Object(cells.collect()))
             });
             return format!("{:#}", Value::Object(rows.collect()));

@@ -7,7 +7,7 @@ use crate::cli::PolicyCommand;
 use crate::error::Error;
 use crate::output::print;
 use compare::{MatrixFormat, diff, matrix};
-use core_tools::ci::ConfinementPolicy;
+use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{Toolset, WorkspaceEffects};
 use query::{PolicyQuery, caller, check, explain};
 use role_policy::{LoadedPolicy, ToolFacts};
@@ -32,6 +32,7 @@ pub(crate) fn run(
         &resources::runner(settings)?,
         // The toolsets are built for the facts about their tools; no tool is called.
         ConfinementPolicy::off("nothing is run"),
+        EnvironmentPolicy::default(),
         toolsets::Callers::One(&sessions::of_one(settings)),
     )?;
     let tools: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();

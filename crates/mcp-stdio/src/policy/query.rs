@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::output::print;
 use core_tools::mcp::{PreparedCall, Toolset, WorkspaceEffects};
 use did_you_mean::nearest;
-use role_policy::{Call, Caller, ExplainVerdict, Policy, Refusal, ToolFacts};
+use role_policy::{Call, Caller, Decision, ExplainVerdict, Policy, Refusal, ToolFacts};
 use serde_json::{Map, Value, json};
 use server_setup::identity;
 use server_setup::settings::Settings;
@@ -15,6 +15,9 @@ use std::process::ExitCode;
 // Neither 1 nor 2, which stand for a failure and for a command that was not done: a script must be able to tell a
 // refusal from a fault.
 const NOT_ALLOWED: u8 = 3;
+
+/// The exit code for a call that a person must approve.
+const ASKS: u8 = 4;
 
 /// The call that a query is about.
 pub(super) struct PolicyQuery<'a> {
@@ -46,6 +49,7 @@ pub(super) fn check(query: PolicyQuery<'_>, effects: &WorkspaceEffects, as_json:
     let (verdict, rule, reason) = match &decision {
         Ok(decision) => ("allowed", &decision.rule, None),
         Err(refusal @ Refusal::Hidden { .. }) => ("hidden", refusal.rule(), None),
+        Err(refusal @ Refusal::Approval(_)) => ("ask", refusal.rule(), Some(refusal.to_string())),
         Err(refusal) => ("refused", refusal.rule(), Some(refusal.to_string())),
     };
     let printed = if as_json {
@@ -54,7 +58,16 @@ pub(super) fn check(query: PolicyQuery<'_>, effects: &WorkspaceEffects, as_json:
         let reason = reason.map(|reason| format!("\n{reason}")).unwrap_or_default();
         print(&format!("{verdict}: {rule}{reason}"))
     };
-    if decision.is_ok() { printed } else { ExitCode::from(NOT_ALLOWED) }
+    exit_code(&decision, printed)
+}
+
+/// Returns the exit code of a decision; of an allowed call that of printing it.
+fn exit_code(decision: &Result<Decision, Refusal>, printed: ExitCode) -> ExitCode {
+    match decision {
+        Ok(_) => printed,
+        Err(Refusal::Approval(_)) => ExitCode::from(ASKS),
+        Err(_) => ExitCode::from(NOT_ALLOWED),
+    }
 }
 
 /// Prints every entry and rule that was evaluated, with its result.
@@ -69,20 +82,21 @@ pub(super) fn explain(query: PolicyQuery<'_>, effects: &WorkspaceEffects) -> Exi
             ExplainVerdict::Allows => "allows ",
             ExplainVerdict::Holds => "holds  ",
             ExplainVerdict::Refuses(_) => "REFUSES",
+            ExplainVerdict::Asks(_) => "ASKS   ",
             _ => "?      ",
         };
         let _ = writeln!(text, "  {says}  {}", step.rule);
-        if let ExplainVerdict::Refuses(reason) = &step.says {
+        if let ExplainVerdict::Refuses(reason) | ExplainVerdict::Asks(Some(reason)) = &step.says {
             let _ = writeln!(text, "           {reason}");
         }
     }
     let _ = match &explained.decision {
         Ok(decision) => write!(text, "allowed: {}", decision.rule),
         Err(refusal @ Refusal::Hidden { .. }) => write!(text, "hidden: {}", refusal.rule()),
+        Err(refusal @ Refusal::Approval(_)) => write!(text, "ask: {}", refusal.rule()),
         Err(refusal) => write!(text, "refused: {}", refusal.rule()),
     };
-    let printed = print(&text);
-    if explained.decision.is_ok() { printed } else { ExitCode::from(NOT_ALLOWED) }
+    exit_code(&explained.decision, print(&text))
 }
 
 /// Returns the caller that `--role` names, several roles separated by commas, or the one that a server would have.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::level::{ConfinementLevel, SystemCallPermission};
+
 /// The files, the network and the processes that a program, and everything it starts, may reach.
 ///
 /// Everything that is not granted is refused. [`Confinement::new`] grants nothing, and not even `/bin/true` can run
@@ -74,6 +76,8 @@ pub struct Confinement {
     network: bool,
     temp: Option<PathBuf>,
     best_effort: bool,
+    level: ConfinementLevel,
+    permissions: Vec<SystemCallPermission>,
 }
 
 /// A path and the access to it.
@@ -204,6 +208,24 @@ impl Confinement {
         self
     }
 
+    /// Chooses the layers. [`ConfinementLevel::Namespaces`] by default.
+    ///
+    /// With [`ConfinementLevel::None`] nothing is confined.
+    #[must_use]
+    pub fn level(mut self, level: ConfinementLevel) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Allows system calls that are refused by default.
+    #[must_use]
+    pub fn allow(mut self, permission: SystemCallPermission) -> Self {
+        if !self.permissions.contains(&permission) {
+            self.permissions.push(permission);
+        }
+        self
+    }
+
     /// Chooses whether a program starts although some protections, or all, cannot be enforced. False by default.
     #[must_use]
     pub fn best_effort(mut self, best_effort: bool) -> Self {
@@ -254,6 +276,15 @@ impl Confinement {
 
     pub(crate) fn allows_network(&self) -> bool {
         self.network
+    }
+
+    pub(crate) fn chosen_level(&self) -> ConfinementLevel {
+        self.level
+    }
+
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only filters of system calls read it"))]
+    pub(crate) fn permissions(&self) -> &[SystemCallPermission] {
+        &self.permissions
     }
 
     pub(crate) fn is_best_effort(&self) -> bool {

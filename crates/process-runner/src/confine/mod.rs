@@ -1,8 +1,10 @@
 //! The files, the network and the processes that a program may reach.
 
 mod grants;
+mod level;
 mod protection;
 
 pub use grants::Confinement;
+pub use level::{ConfinementLevel, SystemCallPermission, UnknownConfinementName};
 pub(crate) use protection::SupportedProtections;
 pub use protection::{ConfinementProblem, ConfinementStatus, ConfinementUnavailable, Protection};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::level::ConfinementLevel;
+
 /// One kind of access that a confinement refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
@@ -20,11 +22,50 @@ pub enum Protection {
     Signals,
     /// Connections to abstract Unix sockets of processes outside the confinement.
     AbstractSockets,
+    /// System calls that builds and tests do not need.
+    SystemCalls,
+    /// Names, metadata and Unix sockets of what was not granted; changes of attributes of what may not be written.
+    Mounts,
+    /// Other processes: they cannot be seen or named.
+    Processes,
+    /// Message queues, semaphores and shared memory of others (System V and POSIX).
+    Ipc,
+    /// Every network but a loopback interface of its own.
+    Network,
+    /// Changes of a file's mode, owner, times and other attributes, anywhere.
+    AttributeChanges,
 }
 
 impl Protection {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Files, Self::Truncation, Self::Devices, Self::Tcp, Self::Signals, Self::AbstractSockets];
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Files,
+        Self::Truncation,
+        Self::Devices,
+        Self::Tcp,
+        Self::Signals,
+        Self::AbstractSockets,
+        Self::SystemCalls,
+        Self::Mounts,
+        Self::Processes,
+        Self::Ipc,
+        Self::Network,
+        Self::AttributeChanges,
+    ];
+
+    /// Returns the lowest level that has this protection.
+    pub fn level(self) -> ConfinementLevel {
+        match self {
+            Self::Files
+            | Self::Truncation
+            | Self::Devices
+            | Self::Tcp
+            | Self::Signals
+            | Self::AbstractSockets => ConfinementLevel::Filesystem,
+            Self::SystemCalls => ConfinementLevel::SystemCalls,
+            Self::Mounts | Self::Processes | Self::Ipc | Self::Network => ConfinementLevel::Namespaces,
+            Self::AttributeChanges => ConfinementLevel::Strict,
+        }
+    }
 }
 
 impl fmt::Display for Protection {
@@ -36,6 +77,12 @@ impl fmt::Display for Protection {
             Self::Tcp => "TCP",
             Self::Signals => "signals",
             Self::AbstractSockets => "abstract sockets",
+            Self::SystemCalls => "system calls",
+            Self::Mounts => "mounts",
+            Self::Processes => "processes",
+            Self::Ipc => "IPC",
+            Self::Network => "network",
+            Self::AttributeChanges => "attribute changes",
         })
     }
 }
@@ -46,6 +93,8 @@ impl fmt::Display for Protection {
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct ConfinementStatus {
+    /// The highest level whose protections are all enforced, as far as they were asked for.
+    pub level: ConfinementLevel,
     /// The version of the kernel's Landlock ABI. `None` if nothing is enforced.
     pub landlock_abi: Option<u32>,
     /// The protections that are enforced.
@@ -54,20 +103,62 @@ pub struct ConfinementStatus {
     pub missing: Vec<Protection>,
 }
 
+impl ConfinementStatus {
+    /// Returns the status of a confinement that asks for `requested` at `level`, on a system that enforces those for
+    /// which `is_enforced` is true.
+    pub(crate) fn new(
+        level: ConfinementLevel,
+        landlock_abi: Option<u32>,
+        requested: impl Iterator<Item = Protection>,
+        is_enforced: impl Fn(Protection) -> bool,
+    ) -> Self {
+        let (enforced, missing): (Vec<_>, Vec<_>) =
+            requested.partition(|protection| is_enforced(*protection));
+        // The levels below the first that lacks something.
+        let lowest_missing = missing.iter().map(|protection| protection.level()).min();
+        let complete = |candidate: &ConfinementLevel| {
+            *candidate <= level && lowest_missing.is_none_or(|missing| *candidate < missing)
+        };
+        let level = ConfinementLevel::ALL.into_iter().rev().find(complete).unwrap_or(ConfinementLevel::None);
+        Self { level, landlock_abi, enforced, missing }
+    }
+}
+
 impl fmt::Display for ConfinementStatus {
-    /// Writes "Landlock ABI 4: files, truncation, TCP; not enforced: devices, signals, abstract sockets".
+    /// Writes "level `system_calls`: files, truncation, TCP (Landlock ABI 4), system calls (seccomp); not enforced:
+    /// devices, signals".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |f: &mut fmt::Formatter<'_>, protections: &[Protection]| {
             protections.iter().enumerate().try_for_each(|(index, protection)| {
                 write!(f, "{}{protection}", if index == 0 { "" } else { ", " })
             })
         };
-        match self.landlock_abi {
-            Some(abi) => {
-                write!(f, "Landlock ABI {abi}: ")?;
-                list(f, &self.enforced)?;
+        if self.enforced.is_empty() {
+            return f.write_str("nothing is enforced");
+        }
+        write!(f, "level `{}`", self.level)?;
+        let layer = |protection: &Protection| match protection.level() {
+            ConfinementLevel::Strict => ConfinementLevel::SystemCalls,
+            level => level,
+        };
+        let mut separator = ": ";
+        for (level, mechanism) in [
+            (ConfinementLevel::Filesystem, "Landlock"),
+            (ConfinementLevel::SystemCalls, "seccomp"),
+            (ConfinementLevel::Namespaces, "namespaces"),
+        ] {
+            let part: Vec<_> =
+                self.enforced.iter().filter(|protection| layer(protection) == level).copied().collect();
+            if part.is_empty() {
+                continue;
             }
-            None => return f.write_str("nothing is enforced"),
+            f.write_str(separator)?;
+            separator = ", ";
+            list(f, &part)?;
+            match (level, self.landlock_abi) {
+                (ConfinementLevel::Filesystem, Some(abi)) => write!(f, " ({mechanism} ABI {abi})")?,
+                _ => write!(f, " ({mechanism})")?,
+            }
         }
         if !self.missing.is_empty() {
             f.write_str("; not enforced: ")?;
@@ -140,14 +231,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_names_what_is_missing() {
-        let status = ConfinementStatus {
-            landlock_abi: Some(3),
-            enforced: vec![Protection::Files, Protection::Truncation],
-            missing: vec![Protection::Devices, Protection::Tcp],
+    fn the_text_names_the_level_the_layers_and_what_is_missing() {
+        let requested = [
+            Protection::Files,
+            Protection::Truncation,
+            Protection::Devices,
+            Protection::Tcp,
+            Protection::SystemCalls,
+            Protection::Mounts,
+        ];
+        let status = |missing: &[Protection]| {
+            ConfinementStatus::new(
+                ConfinementLevel::Namespaces,
+                Some(3),
+                requested.into_iter(),
+                |protection| !missing.contains(&protection),
+            )
         };
-        assert_eq!(status.to_string(), "Landlock ABI 3: files, truncation; not enforced: devices, TCP");
-        let nothing = ConfinementStatus { missing: vec![Protection::Files], ..ConfinementStatus::default() };
-        assert_eq!(nothing.to_string(), "nothing is enforced");
+        assert_eq!(
+            status(&[Protection::Mounts]).to_string(),
+            "level `system_calls`: files, truncation, devices, TCP (Landlock ABI 3), system calls (seccomp); not \
+             enforced: mounts"
+        );
+        assert_eq!(
+            status(&[Protection::Devices, Protection::Tcp, Protection::SystemCalls]).to_string(),
+            "level `none`: files, truncation (Landlock ABI 3), mounts (namespaces); not enforced: devices, TCP, \
+             system calls"
+        );
+        assert_eq!(status(&[]).level, ConfinementLevel::Namespaces);
+        assert_eq!(status(&requested).to_string(), "nothing is enforced");
     }
 }

@@ -1,19 +1,12 @@
-//! Starts a program in a Landlock domain (landlock(7)).
-//!
-//! `posix_spawn` runs no code of ours in the child, so the domain is entered before: by a thread that does nothing
-//! but start the program, and then ends. The domain and `no_new_privs` belong to that thread and are inherited by
-//! what it starts. The other threads of this process have neither.
+//! The rules of a confinement as Landlock takes them (landlock(7)).
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::OnceLock;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
-use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
 
 use super::sys::{self, RulesetAttributes};
-use crate::network_namespace::NetworkNamespace;
 use crate::confine::{Confinement, ConfinementUnavailable, Protection, SupportedProtections};
 
 // LANDLOCK_ACCESS_FS_*, <linux/landlock.h>.
@@ -60,38 +53,8 @@ const PROTECTIONS: [(Protection, u32, RulesetAttributes); 6] = [
     (Protection::AbstractSockets, 6, RulesetAttributes { files: 0, tcp: 0, scoped: SCOPE_ABSTRACT_SOCKETS }),
 ];
 
-/// The capabilities that a confined root keeps: those to work with its own files and users.
-// With `CAP_SYS_ADMIN` or `CAP_PERFMON` it could read `/proc/PID/environ` of every process: `mm_access` of Linux 6.18
-// asks for those before it asks Landlock (measured). With `no_new_privs` an `execve(2)` of root does not bring the
-// others back (capabilities(7)).
-const KEPT_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
-    .union(CapabilitySet::DAC_OVERRIDE)
-    .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
-    .union(CapabilitySet::KILL)
-    .union(CapabilitySet::SETGID)
-    .union(CapabilitySet::SETUID)
-    .union(CapabilitySet::NET_BIND_SERVICE)
-    .union(CapabilitySet::SYS_CHROOT);
-
-/// Drops all capabilities of this thread but [`KEPT_CAPABILITIES`].
-fn drop_capabilities() -> io::Result<()> {
-    let CapabilitySets { effective, permitted, inheritable } = capabilities(None)?;
-    if (effective | permitted | inheritable).difference(KEPT_CAPABILITIES).is_empty() {
-        return Ok(()); // the usual case: the server does not run as root
-    }
-    let [effective, permitted, inheritable] =
-        [effective, permitted, inheritable].map(|set| set.intersection(KEPT_CAPABILITIES));
-    Ok(set_capabilities(None, CapabilitySets { effective, permitted, inheritable })?)
-}
-
-/// Returns what this system can enforce, or the reason that it can enforce nothing. The kernel is asked once.
-pub(crate) fn supported_protections() -> Result<&'static SupportedProtections, ConfinementUnavailable> {
-    static ANSWER: OnceLock<Result<SupportedProtections, ConfinementUnavailable>> = OnceLock::new();
-    ANSWER.get_or_init(detect).as_ref().map_err(Clone::clone)
-}
-
-fn detect() -> Result<SupportedProtections, ConfinementUnavailable> {
+/// Returns what Landlock can enforce here, or the reason that it can enforce nothing.
+pub(super) fn detect() -> Result<SupportedProtections, ConfinementUnavailable> {
     let abi = sys::landlock_abi().map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::NOSYS) => ConfinementUnavailable::NoLandlock,
         Some(Errno::OPNOTSUPP) => ConfinementUnavailable::LandlockDisabled,
@@ -104,12 +67,7 @@ fn detect() -> Result<SupportedProtections, ConfinementUnavailable> {
         .filter(|(_, since, part)| *since <= abi && sys::landlock_ruleset(part).is_ok())
         .map(|(what, ..)| *what)
         .collect();
-    let supported = SupportedProtections { abi, protections };
-    // A ruleset can be allowed and entering it forbidden, so a thread enters one.
-    let ruleset = sys::landlock_ruleset(&attributes(&Confinement::new(), &supported));
-    let entered = ruleset.and_then(|ruleset| on_confined_thread(None, Some(ruleset), || Ok(())));
-    entered.map_err(|error| ConfinementUnavailable::Refused { reason: error.to_string() })?;
-    Ok(supported)
+    Ok(SupportedProtections { abi, protections })
 }
 
 /// Returns what the ruleset of `confinement` handles, as far as the kernel knows it.
@@ -133,7 +91,9 @@ fn attributes(confinement: &Confinement, supported: &SupportedProtections) -> Ru
     all
 }
 
-fn ruleset(confinement: &Confinement, supported: &SupportedProtections) -> io::Result<OwnedFd> {
+/// Creates the ruleset of `confinement`. Its paths mean what they mean to the calling process, so it is created where
+/// the program will be.
+pub(super) fn ruleset(confinement: &Confinement, supported: &SupportedProtections) -> io::Result<OwnedFd> {
     let attributes = attributes(confinement, supported);
     let ruleset = sys::landlock_ruleset(&attributes)?;
     for grant in confinement.grants() {
@@ -150,73 +110,6 @@ fn ruleset(confinement: &Confinement, supported: &SupportedProtections) -> io::R
         sys::landlock_allow(ruleset.as_fd(), object.as_fd(), rights)?;
     }
     Ok(ruleset)
-}
-
-/// The reason that a program was not started.
-pub(crate) enum StartFailure {
-    /// The confinement could not be set up.
-    Confinement(io::Error),
-    /// The start itself failed.
-    Start(io::Error),
-}
-
-/// The limits that a program is started behind.
-pub(crate) struct StartBoundary<'a> {
-    pub(crate) confinement: Option<&'a Confinement>,
-    pub(crate) namespace: Option<&'a NetworkNamespace>,
-}
-
-/// Calls `start` so that everything it starts is confined, and in the namespace.
-pub(crate) fn confined<T: Send>(
-    boundary: &StartBoundary<'_>,
-    start: impl FnOnce() -> io::Result<T> + Send,
-) -> Result<T, StartFailure> {
-    // A command that demands what the system cannot enforce was refused before, so this one chose best effort.
-    let ruleset = match (boundary.confinement, supported_protections()) {
-        (Some(confinement), Ok(supported)) => {
-            Some(ruleset(confinement, supported).map_err(StartFailure::Confinement)?)
-        }
-        _ => None,
-    };
-    if ruleset.is_none() && boundary.namespace.is_none() {
-        return start().map_err(StartFailure::Start);
-    }
-    on_confined_thread(boundary.namespace, ruleset, || Ok(start()))
-        .map_err(StartFailure::Confinement)?
-        .map_err(StartFailure::Start)
-}
-
-/// The stack of a thread that only starts one program. The default of 2 MiB would be mapped for every confined run.
-const STARTER_STACK_BYTES: usize = 128 * 1024;
-
-/// Calls `work` on a new thread that the ruleset confines, in the namespace.
-///
-/// # Errors
-/// If the thread cannot be made or confined, and those of `work`.
-fn on_confined_thread<T: Send>(
-    namespace: Option<&NetworkNamespace>,
-    ruleset: Option<OwnedFd>,
-    work: impl FnOnce() -> io::Result<T> + Send,
-) -> io::Result<T> {
-    std::thread::scope(|scope| {
-        let thread =
-            std::thread::Builder::new().name("confined-start".into()).stack_size(STARTER_STACK_BYTES);
-        let confined = move || {
-            // First, since it needs a capability that is dropped below.
-            if let Some(namespace) = namespace {
-                namespace.handle().enter()?;
-            }
-            // `landlock_restrict_self(2)` demands it of a process without privileges. It also keeps set-user-id
-            // programs from gaining any.
-            set_no_new_privs(true)?;
-            drop_capabilities()?;
-            if let Some(ruleset) = ruleset {
-                sys::landlock_restrict_thread(ruleset.as_fd())?;
-            }
-            work()
-        };
-        thread.spawn_scoped(scope, confined)?.join().map_err(|_| io::Error::other("the thread panicked"))?
-    })
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ mod exit;
 mod landlock;
 #[cfg(unix)]
 mod launch;
+#[cfg(target_os = "linux")]
+mod layers;
 #[cfg(unix)]
 mod leader;
 #[cfg(target_os = "linux")]
@@ -33,6 +35,8 @@ mod resources;
 mod run_id;
 #[cfg(unix)]
 mod scan;
+#[cfg(target_os = "linux")]
+mod seccomp;
 #[cfg(unix)]
 mod sys;
 #[cfg(not(target_os = "linux"))]
@@ -73,9 +77,9 @@ pub(crate) use scan::{ProcessScan, ScanQuery, TreeMember};
 pub(crate) use sys::ignore_termination_signals;
 
 #[cfg(target_os = "linux")]
-use landlock::supported_protections;
+use layers::supported_protections;
 #[cfg(target_os = "linux")]
-pub(crate) use landlock::{StartBoundary, StartFailure, confined};
+pub(crate) use layers::{StartBoundary, StartFailure, confined};
 #[cfg(not(target_os = "linux"))]
 use unconfined::supported_protections;
 #[cfg(all(unix, not(target_os = "linux")))]

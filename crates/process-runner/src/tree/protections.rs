@@ -2,7 +2,7 @@
 
 use super::supported_protections;
 use crate::confine::{
-    Confinement, ConfinementProblem, ConfinementStatus, ConfinementUnavailable, Protection,
+    Confinement, ConfinementLevel, ConfinementProblem, ConfinementStatus, ConfinementUnavailable, Protection,
 };
 
 impl Confinement {
@@ -15,32 +15,30 @@ impl Confinement {
     /// refuses it.
     pub fn available() -> Result<ConfinementStatus, ConfinementUnavailable> {
         let system = supported_protections()?;
-        Ok(ConfinementStatus {
-            landlock_abi: Some(system.abi),
-            enforced: system.protections.clone(),
-            missing: Vec::new(),
-        })
+        let all = Protection::ALL.into_iter();
+        Ok(ConfinementStatus::new(ConfinementLevel::Strict, Some(system.abi), all, |protection| {
+            system.protections.contains(&protection)
+        }))
     }
 
     /// Returns which of the protections that this asks for will hold for a program that is started with it.
     pub fn status(&self) -> ConfinementStatus {
-        let requested = Protection::ALL
-            .into_iter()
-            .filter(|protection| !(self.allows_network() && *protection == Protection::Tcp));
-        let Ok(system) = supported_protections() else {
-            return ConfinementStatus {
-                landlock_abi: None,
-                enforced: Vec::new(),
-                missing: requested.collect(),
-            };
-        };
-        let (enforced, missing) = requested.partition(|protection| system.protections.contains(protection));
-        ConfinementStatus { landlock_abi: Some(system.abi), enforced, missing }
+        let level = self.chosen_level();
+        let requested = Protection::ALL.into_iter().filter(|protection| {
+            let is_for_network = matches!(protection, Protection::Tcp | Protection::Network);
+            protection.level() <= level && !(is_for_network && self.allows_network())
+        });
+        match supported_protections() {
+            Ok(system) => ConfinementStatus::new(level, Some(system.abi), requested, |protection| {
+                system.protections.contains(&protection)
+            }),
+            Err(_) => ConfinementStatus::new(level, None, requested, |_| false),
+        }
     }
 
     /// Checks that everything that was asked for can be enforced, unless best effort was chosen.
     pub(crate) fn check(&self) -> Result<(), ConfinementProblem> {
-        if self.is_best_effort() {
+        if self.is_best_effort() || self.chosen_level() == ConfinementLevel::None {
             return Ok(());
         }
         supported_protections().map_err(ConfinementProblem::Unavailable)?;

@@ -489,3 +489,19 @@ pub(super) fn landlock_restrict_thread(ruleset: BorrowedFd<'_>) -> io::Result<()
     let result = unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0_u32) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Installs a seccomp filter for the calling thread and everything it starts from now on. It cannot be undone.
+///
+/// # Errors
+/// `EINVAL` for more than 65,535 instructions or a program that the kernel does not accept; `EACCES` without
+/// `no_new_privs`.
+#[cfg(target_os = "linux")]
+pub(super) fn install_seccomp_filter(program: &[libc::sock_filter]) -> io::Result<()> {
+    const SET_MODE_FILTER: libc::c_uint = 1;
+    let length = u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
+    // SAFETY: a pointer to a live value of the kernel's layout, whose own pointer and length are those of a live slice.
+    // The kernel copies both and writes to neither.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, SET_MODE_FILTER, 0_u32, &raw const program) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -15,7 +15,7 @@ use super::error::{ConfigLocation, Error};
 use super::keys::{self, ROLE};
 use super::setting::{Setting, SettingSource};
 use super::tables::Config;
-use super::value::{ConfinementMode, describe};
+use super::value::{ConfinementMode, EnvironmentMode, describe};
 use did_you_mean::nearest;
 
 /// The name of the file that is looked for.
@@ -287,7 +287,8 @@ impl<'a> FileText<'a> {
         }
     }
 
-    /// Refuses a discovered file that sets the policy, or has programs run less confined.
+    /// Refuses a discovered file that sets the policy, or has programs run less confined or with more of the
+    /// environment.
     fn check_policy(&self, config: &Config, table: &DeTable<'_>) -> Result<(), Error> {
         let policy = &config.policy;
         let is_from_file = |source: &SettingSource| matches!(source, SettingSource::File { .. });
@@ -296,6 +297,13 @@ impl<'a> FileText<'a> {
             ("policy.marker_key", is_from_file(&policy.marker_key.source), "a key"),
             ("policy.audit", is_from_file(&policy.audit.source), "an audit"),
             ("policy.audit_when_full", is_from_file(&policy.audit_when_full.source), "an audit"),
+            (
+                "commands.environment",
+                is_from_file(&config.commands.environment.source)
+                    && *config.commands.environment == EnvironmentMode::Inherit,
+                "\"inherit\"",
+            ),
+            ("commands.variables", is_from_file(&config.commands.variables.source), "variables"),
             // Files are made and removed there.
             ("traces.folder", is_from_file(&config.traces.folder.source), "a folder"),
             (

@@ -32,7 +32,7 @@ pub struct SettingEntry {
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 71] = [
+pub(super) const KEYS: [&str; 72] = [
     "roots",
     "toolsets",
     "results",
@@ -41,6 +41,7 @@ pub(super) const KEYS: [&str; 71] = [
     "limits.max_concurrent_calls",
     "limits.max_output_bytes",
     "commands.environment",
+    "commands.variables",
     "context.catalogue",
     "logs.sources",
     "databases.connections",
@@ -163,6 +164,15 @@ struct AllowedValues<T> {
     expected: String,
 }
 
+/// The description of the names that `commands.variables` takes.
+const VARIABLES: &str = "a list of names of variables, which may end in `*`";
+
+/// Returns true if `name` is that of a variable, or the beginning of one and a `*`.
+fn is_variable(name: &str) -> bool {
+    let name = name.strip_suffix('*').unwrap_or(name);
+    !name.is_empty() && !name.contains(['=', '\0', '*'])
+}
+
 /// Calls `visitor` with the setting of `key`. Returns `None` if there is no such key.
 fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Option<V::Result> {
     fn any<T: SettingValue>() -> AllowedValues<T> {
@@ -193,6 +203,13 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
             visitor.visit(&mut limits.max_output_bytes, within(1000..=64 << 20, " of bytes"))
         }
         "commands.environment" => visitor.visit(&mut commands.environment, any()),
+        "commands.variables" => visitor.visit(
+            &mut commands.variables,
+            AllowedValues {
+                check: Box::new(|names: &Vec<String>| names.iter().all(|name| is_variable(name))),
+                expected: VARIABLES.to_owned(),
+            },
+        ),
         "logs.sources" => visitor.visit(
             &mut config.logs.sources,
             AllowedValues {

@@ -167,8 +167,12 @@ pub struct SessionsTable {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CommandsTable {
-    /// The part of the server's environment that a command gets: all of it by default.
+    /// The part of the server's environment that a command gets. By default all of it where the one caller may do
+    /// everything, else what programs need to work.
     pub environment: Setting<EnvironmentMode>,
+    /// The names of further variables that a command gets where it does not get all; a `*` at the end stands for any
+    /// ending. None by default.
+    pub variables: Setting<Vec<String>>,
 }
 
 /// `[inspect]`
@@ -231,7 +235,10 @@ impl Default for Config {
             inspect: InspectTable { target: default(String::new()), allow_signals: default(false) },
             context: ContextTable { catalogue: default(None) },
             traces: TracesTable { folder: default(None) },
-            commands: CommandsTable { environment: default(EnvironmentMode::Inherit) },
+            commands: CommandsTable {
+                environment: default(EnvironmentMode::Auto),
+                variables: default(Vec::new()),
+            },
             sessions: SessionsTable {
                 state_dir: default(None),
                 agents: default(None),

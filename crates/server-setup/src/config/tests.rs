@@ -75,7 +75,8 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     limits.max_timeout_ms = 600000 (default)
     limits.max_concurrent_calls = 64 (default)
     limits.max_output_bytes = 4194304 (default)
-    commands.environment = "inherit" (default)
+    commands.environment = "auto" (default)
+    commands.variables = [] (default)
     context.catalogue = "" (default)
     logs.sources = [] (default)
     databases.connections = [not shown] (default)
@@ -231,6 +232,7 @@ sources = ["api=logs/*.log"]
     limits.max_concurrent_calls = 2 ($P/coretools.toml:8)
     limits.max_output_bytes = 5000 ($P/coretools.toml:9)
     commands.environment = "minimal" ($P/coretools.toml:11)
+    commands.variables = [] (default)
     context.catalogue = "" (default)
     logs.sources = ["api=logs/*.log"] ($P/coretools.toml:20)
     databases.connections = [not shown] (default)
@@ -325,7 +327,7 @@ fn a_flag_beats_a_variable_and_a_variable_beats_the_file() {
     let config = project.load(&variables).unwrap();
     assert_eq!(*config.toolsets, Toolsets::Chosen(vec!["git".into(), "ci".into()]));
     assert_eq!(config.toolsets.source, SettingSource::Variable("CORETOOLS_TOOLSETS".into()));
-    assert_eq!(*config.commands.environment, EnvironmentMode::Inherit);
+    assert_eq!(*config.commands.environment, EnvironmentMode::Auto);
     assert_eq!(*config.limits.max_concurrent_calls, 3);
     assert_eq!(*config.roots, [project.path().join("variable"), "/absolute".into()]);
     assert_eq!(*config.results, ResultFormat::Text);
@@ -367,7 +369,9 @@ fn a_value_of_the_wrong_type_or_size_says_what_was_expected() {
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = -1\n"), @"$P/coretools.toml:2:19: `limits.call_timeout_ms` must be a whole number of milliseconds from 1 to 86400000, not the number -1");
     insta::assert_snapshot!(error("[limits]\nmax_concurrent_calls = 0\n"), @"$P/coretools.toml:2:24: `limits.max_concurrent_calls` must be a whole number from 1 to 4096, not the number 0");
     insta::assert_snapshot!(error("[redaction]\nenabled = \"no\"\nvariables = 3\n"), @r#"$P/coretools.toml:2:11: `redaction.enabled` must be true or false, not the text "no""#);
-    insta::assert_snapshot!(error("[commands]\nenvironment = \"empty\"\n"), @r#"$P/coretools.toml:2:15: `commands.environment` must be "inherit" or "minimal", not the text "empty""#);
+    insta::assert_snapshot!(error("[commands]\nenvironment = \"empty\"\n"), @r#"$P/coretools.toml:2:15: `commands.environment` must be "auto" or "inherit" or "minimal", not the text "empty""#);
+    insta::assert_snapshot!(error("[commands]\nenvironment = \"inherit\"\n"), @"");
+    insta::assert_snapshot!(error("[commands]\nvariables = [\"A\"]\n"), @"");
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = 2000\nmax_timeout_ms = 1000\n"), @"`limits.call_timeout_ms` is 2000 ($P/coretools.toml:2), but `limits.max_timeout_ms` is 1000 ($P/coretools.toml:3): the first must not be larger");
     insta::assert_snapshot!(ConfiguredProject::new("").error(&[("CORETOOLS_REDACTION_ENABLED", "maybe")]), @r#"environment variable CORETOOLS_REDACTION_ENABLED: `redaction.enabled` must be true or false, not "maybe""#);
     let flags = SettingFlags { results: Some("json".into()), ..SettingFlags::default() };

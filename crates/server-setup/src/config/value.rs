@@ -43,9 +43,11 @@ pub enum ResultFormat {
 /// The part of the server's own environment that a command gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnvironmentMode {
-    /// All of it.
+    /// All of it where the one caller may do everything; else what [`Minimal`](Self::Minimal) gives.
+    Auto,
+    /// All of it, for every caller.
     Inherit,
-    /// The variables that programs need to run at all: `PATH`, `HOME`, `LANG` and their like.
+    /// The variables that programs and toolchains need to work, and those that `commands.variables` names.
     Minimal,
 }
 
@@ -77,6 +79,24 @@ pub(super) trait SettingValue: Sized {
     fn from_text(text: &str) -> Option<Self>;
     /// Returns the value as TOML.
     fn to_toml(&self) -> String;
+}
+
+/// Returns `text` as a basic string of TOML.
+// The escapes of Rust's `{:?}` are others: `\u{1}` and `\0` are errors in TOML.
+pub(super) fn basic_string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 impl SettingValue for bool {
@@ -135,7 +155,7 @@ impl SettingValue for String {
     }
 
     fn to_toml(&self) -> String {
-        format!("{self:?}")
+        basic_string(self)
     }
 }
 
@@ -153,7 +173,7 @@ impl SettingValue for Vec<String> {
     }
 
     fn to_toml(&self) -> String {
-        format!("[{}]", self.iter().map(|item| format!("{item:?}")).collect::<Vec<_>>().join(", "))
+        format!("[{}]", self.iter().map(|item| basic_string(item)).collect::<Vec<_>>().join(", "))
     }
 }
 
@@ -191,7 +211,7 @@ impl SettingValue for Option<PathBuf> {
     }
 
     fn to_toml(&self) -> String {
-        self.as_ref().map_or_else(|| "\"\"".to_owned(), |path| format!("{:?}", path.display().to_string()))
+        self.as_ref().map_or_else(|| "\"\"".to_owned(), |path| basic_string(&path.display().to_string()))
     }
 }
 
@@ -209,7 +229,7 @@ impl SettingValue for Option<String> {
     }
 
     fn to_toml(&self) -> String {
-        format!("{:?}", self.as_deref().unwrap_or_default())
+        basic_string(self.as_deref().unwrap_or_default())
     }
 }
 
@@ -241,7 +261,8 @@ impl KeywordValue for ResultFormat {
 }
 
 impl KeywordValue for EnvironmentMode {
-    const ALL: &'static [(&'static str, Self)] = &[("inherit", Self::Inherit), ("minimal", Self::Minimal)];
+    const ALL: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("inherit", Self::Inherit), ("minimal", Self::Minimal)];
 }
 
 impl KeywordValue for AuditWhenFull {
@@ -380,4 +401,20 @@ pub(super) fn split_named(entry: &str) -> Option<(String, String)> {
     let (name, value) = entry.split_once('=')?;
     let (name, value) = (name.trim(), value.trim());
     (!name.is_empty() && !value.is_empty()).then(|| (name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_in_toml_reads_back_whatever_it_has() {
+        let every: String = (0..0x300).filter_map(char::from_u32).chain(['\u{feff}', '\u{1f58a}']).collect();
+        for text in ["", "a \"b\" \\c\\", "\0\u{1}\u{7f}\u{85}\u{301}", every.as_str()] {
+            let document = format!("key = {}\nkeys = {}\n", text.to_owned().to_toml(), vec![text.to_owned()].to_toml());
+            let read: toml::Table = document.parse().unwrap();
+            assert_eq!(read["key"].as_str(), Some(text), "{document}");
+            assert_eq!(read["keys"][0].as_str(), Some(text), "{document}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use super::toolchain_paths::ToolchainPaths;
 use crate::ci::egress::{EgressError, EgressScope};
 use crate::workspace::Workspace;
 use egress_proxy::NetworkAccess;
-use process_runner::{Command, Confinement};
+use process_runner::{Command, Confinement, Protection};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -175,6 +175,13 @@ impl ConfinementPolicy {
         match self.mode() {
             ConfinementState::Off { reason, network } if !network.is_unrestricted() => {
                 Err(EgressError::Unconfined { access: network.to_string(), reason: reason.clone() })
+            }
+            // Best effort is for the rest of the confinement: a network that was closed must not be open.
+            ConfinementState::On { confinement, egress, .. }
+                if egress.access == NetworkAccess::None
+                    && confinement.status().missing.contains(&Protection::Tcp) =>
+            {
+                Err(EgressError::TcpNotRefused)
             }
             ConfinementState::On { confinement, egress, .. } => {
                 egress.apply(command.confined(confinement.clone()))

@@ -167,7 +167,7 @@ async fn before_it_is_decided_no_command_starts_and_then_all_are_confined_as_dec
     assert!(sh(&commands, "echo text > file && cat file").await.is_success());
     assert!(!sh(&commands, &fixture.read_token()).await.is_success());
     assert!(!sh(&commands.narrowed(&CommandScope::default()), &fixture.read_token()).await.is_success());
-    assert!(commands.confinement_summary().starts_with("Landlock"), "{}", commands.confinement_summary());
+    assert!(commands.confinement_summary().contains("Landlock"), "{}", commands.confinement_summary());
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn diagnostics_say_what_is_in_force() {
         "off: the role is full"
     );
     let text = confinement(&fixture.confined());
-    assert!(text.starts_with("Landlock ABI ") && !text.contains("TCP"), "{text}");
+    assert!(text.contains("Landlock ABI ") && !text.contains("TCP"), "{text}");
     let policy = fixture.policy(&ToolchainPaths::default()).network(&NetworkAccess::None).best_effort(true);
     let text = confinement(&fixture.commands().confined(policy));
     assert!(text.contains("files") && text.contains("TCP") && !text.contains("not enforced"), "{text}");

@@ -18,6 +18,12 @@ pub enum EgressError {
         /// The reason that confinement is off.
         reason: String,
     },
+    /// The kernel cannot refuse TCP.
+    #[error(
+        "this role may reach no network, and this kernel cannot refuse TCP (it needs Landlock of Linux 6.7); the \
+         operator may set `network = \"allow\"` for the role"
+    )]
+    TcpNotRefused,
     /// There is no network namespace.
     #[error(
         "this role may reach named hosts only, which needs a network namespace: {0}; the operator may give the role \

@@ -116,10 +116,10 @@ async fn git_clones_from_a_named_host_only() {
     let root = fixture.folder.path();
     let outside = fixture.confined();
     for words in [
-        vec!["git", "init", "-q", "source"],
-        vec!["git", "-C", "source", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first"],
-        vec!["git", "clone", "-q", "--bare", "source", "source.git"],
-        vec!["git", "-C", "source.git", "update-server-info"],
+        vec!["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "init", "-q", "source"],
+        vec!["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "-C", "source", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first"],
+        vec!["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "clone", "-q", "--bare", "source", "source.git"],
+        vec!["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "-C", "source.git", "update-server-info"],
     ] {
         let report = run(&outside, &words).await;
         assert!(report.is_success(), "{words:?}: {report:?}");
@@ -127,11 +127,11 @@ async fn git_clones_from_a_named_host_only() {
     let port = static_files("127.0.0.2:0", root.join("source.git"));
     let (scope, log) = scope(&[format!("127.0.0.2:{port}")]);
     let commands = outside.narrowed(&scope);
-    let report = run(&commands, &["git", "clone", "-q", &format!("http://127.0.0.2:{port}/"), "copy"]).await;
+    let report = run(&commands, &["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "clone", "-q", &format!("http://127.0.0.2:{port}/"), "copy"]).await;
     assert!(report.is_success(), "{report:?}");
-    let report = run(&commands, &["git", "-C", "copy", "log", "--format=%s"]).await;
+    let report = run(&commands, &["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "-C", "copy", "log", "--format=%s"]).await;
     assert_eq!(report.stdout.trim(), "first");
-    let report = run(&commands, &["git", "clone", "-q", "https://git.invalid/", "other"]).await;
+    let report = run(&commands, &["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "clone", "-q", "https://git.invalid/", "other"]).await;
     assert!(!report.is_success() && report.stderr.contains("403"), "{report:?}");
     assert_eq!(log.messages(), ["`git.invalid:443` is not in this role's hosts"]);
 }
@@ -209,4 +209,45 @@ async fn what_both_lists_name_is_reached_and_the_start_is_quick() {
     assert_eq!(report.stdout, "two", "{report:?}");
     let report = run(&commands, &["curl", "-sS", &format!("http://{one}/")]).await;
     assert!(report.stdout.contains("is not in the allowed hosts"), "{report:?}");
+}
+
+#[cfg(feature = "mcp")]
+#[tokio::test]
+async fn a_refused_connection_is_in_the_answer_and_in_the_audit() {
+    use crate::ci::ServerFacts;
+    use crate::mcp::{Audit, AuditFailureMode, CallContext, Host, ci};
+    use role_policy::{Caller, Policy};
+    use serde_json::json;
+
+    let Some(fixture) = EgressFixture::new() else { return };
+    let other = web_server("127.0.0.3:0", "other");
+    let facts =
+        ServerFacts { name: "n".into(), version: "v".into(), started: std::time::Instant::now(), path: None, notice: None };
+    let toolset = ci::toolset(fixture.confined(), facts, Duration::from_secs(60));
+    let text = "version = 1\n[roles.web]\nallow = [\"*\"]\nnetwork = { hosts = [\"git.example.com\"] }\n";
+    let tools: Vec<_> = toolset.tools.iter().map(|tool| tool.facts("ci")).collect();
+    let policy = Policy::load(text, "roles.toml", &tools).unwrap().policy;
+    drop(tools);
+    let audit = tempfile::tempdir().unwrap();
+    let audit_file = audit.path().join("audit.jsonl");
+    let host = Host::builder(policy, Redactor::new(Default::default()).unwrap())
+        .toolset(toolset)
+        .audit(Some(Audit::open(&audit_file, AuditFailureMode::CountLost).unwrap()))
+        .build()
+        .unwrap();
+    let call = |command: serde_json::Value| {
+        let context = CallContext::new(Caller::new("web"), CancellationToken::new());
+        let arguments = json!({ "command": command });
+        host.call("run_command", arguments.as_object().unwrap().clone(), context)
+    };
+    let answer = call(json!(["curl", "-sS", format!("http://{other}/")])).await.unwrap();
+    let refusal = format!("`{other}` is not in this role's hosts");
+    assert_eq!(answer.as_structured().unwrap()["refused_connections"], json!([refusal]));
+    assert!(answer.to_text().contains(&format!("refused connections: {refusal}")), "{}", answer.to_text());
+    let answer = call(json!(["true"])).await.unwrap();
+    assert!(!answer.is_failed() && answer.as_structured().unwrap().get("refused_connections").is_none());
+    drop(host);
+    let lines = std::fs::read_to_string(&audit_file).unwrap();
+    assert_eq!(lines.matches("refused_connections").count(), 1, "{lines}");
+    assert!(lines.contains(&refusal), "{lines}");
 }

@@ -176,6 +176,12 @@ impl Host {
                     refusal.rule(),
                     format!("refused by policy: {refusal}"),
                 ),
+                // Nobody can be asked, and no answer is no.
+                Refusal::Approval(_) => RejectedCall::new(
+                    CallDecision::Refused,
+                    refusal.rule(),
+                    format!("refused by policy: {refusal}; nobody can be asked here"),
+                ),
                 // Not reached: the tool was found a moment ago, by the same policy.
                 _ => RejectedCall::new(CallDecision::Hidden, refusal.rule(), "no such tool"),
             }

@@ -17,7 +17,7 @@ impl Host {
         let Some(registered) = self.find(&policy, caller, name) else {
             return Err(self.no_such_tool(&policy, caller, name));
         };
-        let mut definition = registered.listed.clone();
+        let mut definition = registered.listed().clone();
         definition.input_schema = Arc::new(registered.tool.input().clone());
         Ok(definition)
     }

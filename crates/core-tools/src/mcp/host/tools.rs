@@ -34,8 +34,10 @@ pub(super) struct ToolTable {
 pub(super) struct RegisteredTool {
     pub(super) tool: Tool,
     pub(super) toolset: &'static str,
-    /// Its entry in the list that a client gets. Built once, since building it clones the whole schema.
-    pub(super) listed: Definition,
+    format: AnswerFormat,
+    /// Its entry in the list that a client gets. Built once, since building it clones the whole schema, and only when it
+    /// is asked for.
+    listed: OnceLock<Definition>,
     /// True if it is in the list. One that is not can be called all the same.
     pub(super) is_listed: bool,
     /// The tools that its description and parameters name.
@@ -47,16 +49,21 @@ impl RegisteredTool {
         self.tool.facts(self.toolset)
     }
 
+    /// Returns its entry in the list that a client gets.
+    pub(super) fn listed(&self) -> &Definition {
+        self.listed.get_or_init(|| self.tool.listed(self.format))
+    }
+
     /// Returns its entry in a list of `available` tools: what is said there of other tools would mislead.
     pub(super) fn definition(
         &self,
         known: &KnownToolNames,
         available: &HashSet<&str>,
     ) -> Cow<'_, Definition> {
-        let named = self.named_tools.get_or_init(|| known.named_by(&self.listed));
+        let named = self.named_tools.get_or_init(|| known.named_by(self.listed()));
         match named.iter().all(|name| available.contains(name)) {
-            true => Cow::Borrowed(&self.listed),
-            false => Cow::Owned(known.shortened(&self.listed, available)),
+            true => Cow::Borrowed(self.listed()),
+            false => Cow::Owned(known.shortened(self.listed(), available)),
         }
     }
 }
@@ -65,7 +72,7 @@ impl RegisteredTool {
     /// Returns its definition with all its parameters, also those that a list leaves out, for a caller of `available`
     /// tools.
     pub(super) fn whole_definition(&self, known: &KnownToolNames, available: &HashSet<&str>) -> Definition {
-        let mut definition = self.listed.clone();
+        let mut definition = self.listed().clone();
         definition.input_schema = Arc::new(schema::whole(self.tool.input()));
         known.shortened(&definition, available)
     }
@@ -75,7 +82,7 @@ impl RegisteredTool {
         let properties = |definition: &Definition| {
             definition.input_schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default()
         };
-        let listed = properties(&self.listed);
+        let listed = properties(self.listed());
         properties(whole).into_iter().filter(|(name, _)| !listed.contains_key(name)).collect()
     }
 }
@@ -104,12 +111,12 @@ impl ToolTable {
                         return Err(HostError::DuplicateName(name.to_owned()));
                     }
                 }
-                let (listed, is_listed) = (tool.listed(format), selected.listed.contains(tool.name()));
                 tools.push(RegisteredTool {
+                    is_listed: selected.listed.contains(tool.name()),
                     tool,
                     toolset: toolset.name,
-                    listed,
-                    is_listed,
+                    format,
+                    listed: OnceLock::new(),
                     named_tools: OnceLock::new(),
                 });
             }

@@ -138,6 +138,7 @@ async fn start(sessions: &SessionService, new: NewSession) -> Result<Answer, Too
 struct SessionFolder {
     cwd: PathBuf,
     confinement: Option<Confinement>,
+    inherited_variables: Option<Vec<String>>,
     roots: Vec<PathBuf>,
 }
 
@@ -151,8 +152,12 @@ impl SessionFolder {
         // The one user that a server runs for may give its agents other roots than its own.
         let is_one_of_many = context.caller.principal().is_some();
         let roots = workspace.roots().filter(|_| is_one_of_many).map(Path::to_owned).collect();
-        let confinement = commands.session_confinement().map_err(|error| ToolError::from_error(&error))?;
-        Ok(Self { cwd: folder.to_absolute(), confinement, roots })
+        Ok(Self {
+            cwd: folder.to_absolute(),
+            confinement: commands.session_confinement().map_err(|error| ToolError::from_error(&error))?,
+            inherited_variables: commands.environment_policy().inheritable(),
+            roots,
+        })
     }
 }
 
@@ -196,10 +201,10 @@ impl SessionRoles {
 
     fn session(self, folder: SessionFolder) -> NewSession {
         let Self { role, roles, orchestrates, parent } = self;
-        let SessionFolder { cwd, confinement, roots } = folder;
+        let SessionFolder { cwd, confinement, inherited_variables, roots } = folder;
         let mut new = NewSession::new(cwd, role);
         (new.roles, new.orchestrates, new.parent) = (roles, orchestrates, parent);
-        (new.confinement, new.roots) = (confinement, roots);
+        (new.confinement, new.inherited_variables, new.roots) = (confinement, inherited_variables, roots);
         new
     }
 }

@@ -1,5 +1,7 @@
 //! Reads from the text of `CREATE TABLE` and `CREATE INDEX` what no pragma of SQLite tells.
 
+use super::super::schema::CheckConstraint;
+
 /// A word, a name in quotes, or a sign of a statement, as byte offsets.
 #[derive(Clone, Copy, Debug)]
 struct SqlToken<'a> {
@@ -14,6 +16,8 @@ struct SqlToken<'a> {
 pub(super) struct TableDefinition {
     /// The word `AUTOINCREMENT` stands at the primary key.
     pub(super) autoincrement: bool,
+    /// The `CHECK` constraints of the table and of its columns.
+    pub(super) checks: Vec<CheckConstraint>,
     /// Each generated column with its expression.
     generated: Vec<(String, String)>,
 }
@@ -24,14 +28,26 @@ impl TableDefinition {
         let tokens = tokens(sql);
         let mut definition = Self {
             autoincrement: tokens.iter().any(|token| token.text.eq_ignore_ascii_case("AUTOINCREMENT")),
-            generated: Vec::new(),
+            ..Self::default()
         };
         // A column begins behind the first parenthesis and behind each comma at its depth.
-        let mut column = None;
+        let (mut column, mut name) = (None, None);
         let mut begins = false;
         for (index, token) in tokens.iter().enumerate() {
             match (token.text, token.depth) {
-                ("(", 0) | (",", 1) => begins = true,
+                ("(", 0) | (",", 1) => (begins, name) = (true, None),
+                (text, 1) if text.eq_ignore_ascii_case("CHECK") => {
+                    begins = false;
+                    let open = tokens.get(index + 1);
+                    if let Some(expression) = open.and_then(|open| parenthesized(sql, &tokens, open)) {
+                        let expression = expression.to_owned();
+                        definition.checks.push(CheckConstraint { name: name.take(), expression });
+                    }
+                }
+                (text, 1) if text.eq_ignore_ascii_case("CONSTRAINT") => {
+                    begins = false;
+                    name = tokens.get(index + 1).map(|token| unquote(token.text));
+                }
                 (text, 1) if begins => {
                     (column, begins) = (Some(unquote(text)), false);
                 }
@@ -147,6 +163,30 @@ mod tests {
         assert_eq!(definition.generated("N"), Some("(id * (2 + 1))"));
         assert_eq!(definition.generated("a b"), None);
         assert!(!TableDefinition::parse("CREATE TABLE autoincrement_log (a)").autoincrement);
+    }
+
+    #[test]
+    fn checks_of_columns_and_of_the_table_are_found_with_their_names() {
+        let definition = TableDefinition::parse(
+            "CREATE TABLE \"check\" (n INT CHECK (n > (0)) CONSTRAINT positive NOT NULL, [check] TEXT CHECK(\"check\" <> ')'), \
+             m INT CONSTRAINT \"m of n\" CHECK (m < n) CHECK (m > 1), CONSTRAINT both CHECK (n + m < 9), CHECK (1))",
+        );
+        let checks: Vec<(Option<&str>, &str)> = definition
+            .checks
+            .iter()
+            .map(|check| (check.name.as_deref(), check.expression.as_str()))
+            .collect();
+        assert_eq!(
+            checks,
+            [
+                (None, "(n > (0))"),
+                (None, "(\"check\" <> ')')"),
+                (Some("m of n"), "(m < n)"),
+                (None, "(m > 1)"),
+                (Some("both"), "(n + m < 9)"),
+                (None, "(1)"),
+            ]
+        );
     }
 
     #[test]

@@ -79,6 +79,7 @@ async fn describe(connection: &mut SqliteConnection, table: &mut TableSchema) ->
             }
         })
         .collect();
+    table.checks = definition.checks;
     let indexes: Vec<(String, bool, Option<String>)> = sqlx::query_as(
         "SELECT l.name, l.\"unique\", s.sql FROM pragma_index_list(?) l \
          LEFT JOIN sqlite_schema s ON s.type = 'index' AND s.name = l.name AND l.partial ORDER BY l.seq",

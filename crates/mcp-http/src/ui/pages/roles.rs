@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
-use role_policy::{Caller, Policy, ToolFacts};
+use role_policy::{Policy, ToolAccess, ToolFacts};
 
 /// Answers with the page.
 pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer) -> Response {
@@ -58,12 +58,11 @@ fn toolset_rows(policy: &Policy, roles: &[&str], tools: &[ToolFacts<'_>]) -> Mar
                 tr {
                     th scope="row" { code { (tool.name) } }
                     @for role in roles {
-                        @if !policy.sees(&Caller::new(*role), tool) {
-                            td class="faint" { "no" }
-                        } @else if policy.requirements(role, tool).is_empty() {
-                            td class="good" { "yes" }
-                        } @else {
-                            td class="some" { "rules" }
+                        @match policy.access(role, tool) {
+                            ToolAccess::Hidden => td class="faint" { "no" },
+                            ToolAccess::Allowed => td class="good" { "yes" },
+                            ToolAccess::Ask => td class="some" { "ask" },
+                            _ => td class="some" { "rules" },
                         }
                     }
                 }
