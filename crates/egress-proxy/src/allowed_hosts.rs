@@ -63,7 +63,9 @@ enum PortRule {
 #[non_exhaustive]
 pub enum InvalidHostRule {
     /// An entry names no host.
-    #[error("`{entry}` is no host: {problem}; write a name, `*.NAME`, an address or a block such as `10.0.0.0/8`, with `:PORT` behind it for other ports than 80 and 443")]
+    #[error(
+        "`{entry}` is no host: {problem}; write a name, `*.NAME`, an address or a block such as `10.0.0.0/8`, with `:PORT` behind it for other ports than 80 and 443"
+    )]
     Host {
         /// The entry.
         entry: String,
@@ -111,7 +113,10 @@ impl AllowedHosts {
     /// # Errors
     /// An entry cannot be read, or there are too many.
     pub fn parse<S: AsRef<str>>(entries: impl IntoIterator<Item = S>) -> Result<Self, InvalidHostRule> {
-        let mut rules = entries.into_iter().map(|entry| HostRule::parse(entry.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        let mut rules = entries
+            .into_iter()
+            .map(|entry| HostRule::parse(entry.as_ref()))
+            .collect::<Result<Vec<_>, _>>()?;
         if rules.len() > MAX_ENTRIES {
             return Err(InvalidHostRule::TooMany(rules.len()));
         }
@@ -207,7 +212,9 @@ impl HostRule {
         let ports = match port {
             None => PortRule::Web,
             Some("*") => PortRule::All,
-            Some(port) => parse_port(port).map(PortRule::One).ok_or_else(|| InvalidHostRule::Port { entry: owned() })?,
+            Some(port) => {
+                parse_port(port).map(PortRule::One).ok_or_else(|| InvalidHostRule::Port { entry: owned() })?
+            }
         };
         let invalid = |problem| InvalidHostRule::Host { entry: owned(), problem };
         let unbracketed = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
@@ -405,7 +412,9 @@ mod tests {
 
     #[test]
     fn a_list_is_written_as_it_was_read() {
-        let hosts = AllowedHosts::parse(["git.example.com", "*.a.example:443", "10.0.0.0/8:*", "git.example.com"]).unwrap();
+        let hosts =
+            AllowedHosts::parse(["git.example.com", "*.a.example:443", "10.0.0.0/8:*", "git.example.com"])
+                .unwrap();
         assert_eq!(hosts.to_string(), "git.example.com, *.a.example:443, 10.0.0.0/8:*");
     }
 }

@@ -58,7 +58,8 @@ async fn serve_socks(state: &Arc<ProxyState>, mut client: ClientStream) -> io::R
 }
 
 async fn serve_http(state: &Arc<ProxyState>, mut client: ClientStream) -> io::Result<()> {
-    let head = timeout(state.limits.head_timeout, http::read_head(&mut client, state.limits.max_head_bytes)).await?;
+    let head =
+        timeout(state.limits.head_timeout, http::read_head(&mut client, state.limits.max_head_bytes)).await?;
     let parsed = head.and_then(|head| {
         let target = head.target()?;
         Ok((head, target))
@@ -70,7 +71,9 @@ async fn serve_http(state: &Arc<ProxyState>, mut client: ClientStream) -> io::Re
         Err(error @ HeadError::TooLong(_)) => {
             return answer(client, "431 Request Header Fields Too Large", &error.to_string()).await;
         }
-        Err(error @ HeadError::Malformed(_)) => return answer(client, "400 Bad Request", &error.to_string()).await,
+        Err(error @ HeadError::Malformed(_)) => {
+            return answer(client, "400 Bad Request", &error.to_string()).await;
+        }
     };
     let is_tunnel = head.method == "CONNECT";
     let destination = match state.destination(target.host.clone(), target.port) {
@@ -218,10 +221,12 @@ fn judge_server_name(
         (host, Some(name)) => match Host::parse(name) {
             Ok(name) if name == *host => None,
             // An address that is allowed may serve names, which have to be allowed too.
-            Ok(name) if matches!(host, Host::Address(_)) => match state.hosts.check(&name, destination.port) {
-                Ok(()) => None,
-                Err(_) => Some(DenialReason::ServerName(name)),
-            },
+            Ok(name) if matches!(host, Host::Address(_)) => {
+                match state.hosts.check(&name, destination.port) {
+                    Ok(()) => None,
+                    Err(_) => Some(DenialReason::ServerName(name)),
+                }
+            }
             Ok(name) => Some(DenialReason::ServerName(name)),
             Err(_) => Some(DenialReason::NotTls),
         },

@@ -25,7 +25,9 @@ pub enum InvalidHost {
     #[error("the name has {0} bytes; DNS allows 253")]
     TooLong(usize),
     /// A label is empty, longer than 63 bytes, or begins or ends with `-`.
-    #[error("`{0}` is no label of a name: a label has 1 to 63 letters, digits, `-` and `_`, and no `-` at its ends")]
+    #[error(
+        "`{0}` is no label of a name: a label has 1 to 63 letters, digits, `-` and `_`, and no `-` at its ends"
+    )]
     Label(String),
     /// The text looks like an IPv4 address that some programs read differently, such as `127.1` or `0x7f000001`.
     #[error("`{0}` ends in a number and is no IPv4 address of the form 192.0.2.1")]
@@ -226,8 +228,23 @@ mod tests {
     fn what_is_no_host_is_refused() {
         let long = "a".repeat(64);
         for text in [
-            "", ".", "a..b", "-a.example", "a-.example", "a b", "a/b", "a@b", "a\0b", "a:1", "[::1", "[1.2.3.4]",
-            "fe80::1%eth0", "*.example", "a\u{200d}b.example", "a。b", &long,
+            "",
+            ".",
+            "a..b",
+            "-a.example",
+            "a-.example",
+            "a b",
+            "a/b",
+            "a@b",
+            "a\0b",
+            "a:1",
+            "[::1",
+            "[1.2.3.4]",
+            "fe80::1%eth0",
+            "*.example",
+            "a\u{200d}b.example",
+            "a。b",
+            &long,
         ] {
             // The ideographic full stop becomes a dot by compatibility folding, and is no letter of a label.
             assert!(Host::parse(text).is_err(), "{text:?}");

@@ -94,7 +94,8 @@ impl EgressProxy {
     /// The listener may be bound in another network namespace than the one in which this runs: hosts are reached from
     /// the namespace of the threads of this runtime.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
-        let permits = Arc::new(Semaphore::new(self.state.limits.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
+        let permits =
+            Arc::new(Semaphore::new(self.state.limits.max_connections.clamp(1, Semaphore::MAX_PERMITS)));
         let state = Arc::new(self.state);
         let mut clients = JoinSet::new();
         let accept = async {
@@ -165,7 +166,8 @@ impl ProxyState {
             .resolve(resolver, name, self.limits.pin_duration)
             .await
             .map_err(ConnectError::Failed)?;
-        let mut last = ConnectError::Failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+        let mut last =
+            ConnectError::Failed(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
         let mut closed = None;
         for address in addresses {
             // The very address that was checked is connected to: the name is not resolved again.

@@ -57,7 +57,8 @@ impl PinnedNames {
         name: &str,
         duration: Duration,
     ) -> io::Result<Vec<IpAddr>> {
-        let kept = self.lock().get(name).filter(|pin| pin.until > Instant::now()).map(|pin| pin.addresses.clone());
+        let kept =
+            self.lock().get(name).filter(|pin| pin.until > Instant::now()).map(|pin| pin.addresses.clone());
         if let Some(addresses) = kept {
             return Ok(addresses);
         }
@@ -71,7 +72,8 @@ impl PinnedNames {
             pins.clear();
         }
         // If two connections resolved the name at once, both use the answer that came first.
-        let pin = pins.entry(name.to_owned()).or_insert_with(|| PinnedName { addresses: Vec::new(), until: now });
+        let pin =
+            pins.entry(name.to_owned()).or_insert_with(|| PinnedName { addresses: Vec::new(), until: now });
         if pin.until <= now {
             *pin = PinnedName { addresses, until: now + duration };
         }

@@ -12,10 +12,11 @@ const DIRECT: &str = "localhost,127.0.0.1,::1";
 /// properties of a JVM. The last one makes every JVM write a line to standard error that names the options.
 pub fn proxy_variables(address: SocketAddr) -> Vec<(&'static str, String)> {
     let url = format!("http://{address}");
-    let mut variables: Vec<_> = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"]
-        .into_iter()
-        .map(|name| (name, url.clone()))
-        .collect();
+    let mut variables: Vec<_> =
+        ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"]
+            .into_iter()
+            .map(|name| (name, url.clone()))
+            .collect();
     variables.extend(["NO_PROXY", "no_proxy"].map(|name| (name, DIRECT.to_owned())));
     variables.push(("NODE_USE_ENV_PROXY", "1".to_owned()));
     let (host, port) = (address.ip(), address.port());

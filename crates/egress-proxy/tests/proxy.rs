@@ -1,5 +1,9 @@
 //! The proxy against hosts on addresses of the loopback network, with names that only the test's own resolver knows.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "the tests start clients and look at what hosts got")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "the tests start clients and look at what hosts got"
+)]
 
 use std::collections::HashMap;
 use std::io;
@@ -60,7 +64,10 @@ impl Server {
                     }
                     record.lock().unwrap().extend_from_slice(&all);
                     let body = format!("this is {address}");
-                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                    let head = format!(
+                        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                        body.len()
+                    );
                     let _ = stream.write_all((head + &body).as_bytes()).await;
                     let _ = stream.shutdown().await;
                 });
@@ -105,7 +112,10 @@ impl Fixture {
 
     /// Asks for `target` by `CONNECT`, then sends `payload`; returns all that comes back.
     async fn connect(&self, target: &str, payload: &[u8]) -> String {
-        self.send(&[format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes(), payload].concat()).await
+        self.send(
+            &[format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes(), payload].concat(),
+        )
+        .await
     }
 
     /// Asks for a host by SOCKS5 with an encoded address; returns the reply's code.
@@ -130,7 +140,8 @@ impl Fixture {
             .output()
             .await;
         let output = require(curl.ok(), "no curl; apt install curl")?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let text =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         Some((output.status.success(), text))
     }
 }
@@ -205,10 +216,20 @@ async fn every_way_to_an_allowed_host_works_and_every_other_is_refused() {
     for (target, refusal) in &rows {
         for (way, text) in [
             ("CONNECT", fixture.connect(target, get).await),
-            ("GET", fixture.send(format!("GET http://{target}/ HTTP/1.1\r\nHost: allowed.example\r\n\r\n").as_bytes()).await),
+            (
+                "GET",
+                fixture
+                    .send(
+                        format!("GET http://{target}/ HTTP/1.1\r\nHost: allowed.example\r\n\r\n").as_bytes(),
+                    )
+                    .await,
+            ),
         ] {
             if refusal.is_empty() {
-                assert!(text.starts_with("HTTP/1.1 200") && text.ends_with(&answer), "{way} {target}: {text}");
+                assert!(
+                    text.starts_with("HTTP/1.1 200") && text.ends_with(&answer),
+                    "{way} {target}: {text}"
+                );
             } else {
                 assert!(text.starts_with("HTTP/1.1 403") && text.contains(refusal), "{way} {target}: {text}");
                 assert!(fixture.denied().last().unwrap().contains(refusal), "{way} {target}");
@@ -248,8 +269,14 @@ async fn a_request_goes_to_the_host_of_its_url_and_nothing_follows_it() {
     let answer = fixture.send(request.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     let received = server.received();
-    assert!(received.starts_with(&format!("POST /a HTTP/1.1\r\nHost: allowed.example:{port}\r\n")), "{received}");
-    assert!(!received.contains("hidden") && !received.contains("/b") && !received.contains("eDp5"), "{received}");
+    assert!(
+        received.starts_with(&format!("POST /a HTTP/1.1\r\nHost: allowed.example:{port}\r\n")),
+        "{received}"
+    );
+    assert!(
+        !received.contains("hidden") && !received.contains("/b") && !received.contains("eDp5"),
+        "{received}"
+    );
 
     for (request, status) in [
         ("GET / HTTP/1.1\r\nHost: allowed.example\r\n\r\n", "400"),
@@ -311,7 +338,10 @@ async fn curl_reaches_the_host_and_cannot_name_another_in_its_handshake() {
     let socks = format!("socks5h://{}", fixture.proxy);
     let (succeeded, text) = fixture.curl(&["--proxy", &socks, &plain]).await.unwrap();
     assert!(succeeded && text == answer, "{text}");
-    let (succeeded, text) = fixture.curl(&["--upload-file", "/etc/hostname", "-H", "Transfer-Encoding: chunked", &plain]).await.unwrap();
+    let (succeeded, text) = fixture
+        .curl(&["--upload-file", "/etc/hostname", "-H", "Transfer-Encoding: chunked", &plain])
+        .await
+        .unwrap();
     assert!(succeeded && text == answer, "{text}");
 
     let received = server.received().len();

@@ -140,7 +140,8 @@ async fn what_listens_inside_is_reached_and_served_from_outside() {
         stream.write_all(b"pong").unwrap();
         question
     });
-    let script = "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5); s.send(b'ping'); print(s.recv(4))";
+    let script =
+        "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5); s.send(b'ping'); print(s.recv(4))";
     let output = fixture.inside(script, &[&address.ip().to_string(), &address.port().to_string()]).await;
     assert!(output.success() && output.stdout_text().contains("pong"), "{}", output.stderr_text());
     assert_eq!(&server.join().unwrap(), b"ping");

@@ -2,10 +2,10 @@
 
 use crate::ask::Otherwise;
 use crate::limits::RoleLimits;
-use egress_proxy::{AllowedHosts, NetworkAccess};
 use crate::path_rule::PathRule;
 use crate::problem::{PolicyProblem, Severity};
 use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, ToolSelector};
+use egress_proxy::{AllowedHosts, NetworkAccess};
 use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -79,7 +79,8 @@ pub(crate) struct PolicyExample {
 }
 
 /// The forms of `network`.
-const NETWORK_FORMS: &str = "\"none\", \"allow\" or { hosts = [\"git.example.com\", \"*.packages.example:443\"] }";
+const NETWORK_FORMS: &str =
+    "\"none\", \"allow\" or { hosts = [\"git.example.com\", \"*.packages.example:443\"] }";
 
 /// The decision that an example expects. It is displayed as the participle of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! Selectors, which choose tools by name or kind, and rules, which judge arguments.
 
-use egress_proxy::NetworkAccess;
 use crate::access::Access;
 use crate::argument_names;
 use crate::ask::Otherwise;
@@ -9,6 +8,7 @@ use crate::path_rule::PathRule;
 use crate::scope::CallScope;
 use crate::tool::{Effect, ToolFacts};
 use crate::violation::RuleViolation;
+use egress_proxy::NetworkAccess;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -193,8 +193,17 @@ impl Rule {
 
     /// Returns its conditions as text, without its name and line: equal for equal conditions.
     pub(crate) fn content(&self) -> String {
-        let Self { paths, commands, sql_read_only, network, arguments, only, additional_arguments, otherwise, .. } =
-            self;
+        let Self {
+            paths,
+            commands,
+            sql_read_only,
+            network,
+            arguments,
+            only,
+            additional_arguments,
+            otherwise,
+            ..
+        } = self;
         format!(
             "{paths:?} {commands:?} {sql_read_only} {network:?} {arguments:?} {only} {additional_arguments} {otherwise:?}"
         )

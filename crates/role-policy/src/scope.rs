@@ -1,9 +1,9 @@
 //! The paths, databases and hosts that an allowed call may reach.
 
 use crate::access::Access;
-use egress_proxy::NetworkAccess;
 use crate::path_rule::{PathRule, lies_in};
 use crate::violation::PathViolation;
+use egress_proxy::NetworkAccess;
 use std::sync::Arc;
 
 /// The paths, databases and hosts that a call may reach while it runs. Cheap to clone.

@@ -2,8 +2,8 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what is wrong by ending")]
 
 use role_policy::{
-    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, PatchParts,
-    NetworkAccess, PatchedPath, Policy, Refusal, ResolveError, ToolFacts,
+    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, NetworkAccess,
+    PatchParts, PatchedPath, Policy, Refusal, ResolveError, ToolFacts,
 };
 use serde_json::{Map, Value, json};
 
@@ -542,11 +542,9 @@ fn the_narrowest_network_goes_along_with_the_call() {
     assert!(!policy.requirements("base", &RUN).is_empty(), "the role is not one that may do everything");
 
     // What another server's tools connect to cannot be limited, so they are refused.
-    let external = ToolFacts::new("fetch", "external:web");
+    let external = ToolFacts::external("fetch");
     let refused = judge(&policy, &Caller::new("base"), external, json!({}));
-    if external.is_external() {
-        assert!(reason(refused).contains("this role's `network` cannot limit"));
-    }
+    assert!(reason(refused).contains("this role's `network` cannot limit"));
 }
 
 trait ParseHost {

@@ -39,10 +39,13 @@ pub fn confine(
 pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<ConfinementPolicy, Error> {
     let network = &*settings.config.policy.network;
     let best_effort = match *settings.config.policy.confinement {
-        ConfinementMode::Off => return Ok(ConfinementPolicy::off("the configuration says so").network(network)),
+        ConfinementMode::Off => {
+            return Ok(ConfinementPolicy::off("the configuration says so").network(network));
+        }
         ConfinementMode::Auto => match Confinement::available() {
             Err(reason) => {
-                return Ok(ConfinementPolicy::off(format!("this system has not the means: {reason}")).network(network));
+                return Ok(ConfinementPolicy::off(format!("this system has not the means: {reason}"))
+                    .network(network));
             }
             Ok(_) => true,
         },

@@ -89,9 +89,8 @@ async fn version(commands: &Commands, program: &Path, arguments: &str, cancel: &
         Ok(command) => command,
         Err(error) => return format!("unusable: {error}"),
     };
-    let command = command
-        .limits(Limits::default().timeout(VERSION_TIMEOUT).capture(4096))
-        .cancel(cancel.clone());
+    let command =
+        command.limits(Limits::default().timeout(VERSION_TIMEOUT).capture(4096)).cancel(cancel.clone());
     match commands.runner.run(command).await {
         // `java -version` answers on standard error; pyenv's shims fail where no version is chosen.
         Ok(output) => {

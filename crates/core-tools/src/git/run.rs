@@ -78,8 +78,7 @@ impl Git {
 
     async fn execute(&self, invocation: GitInvocation<'_>) -> Result<Output, Error> {
         let runs_hooks = invocation.runs_hooks();
-        let mut command =
-            self.commands.confine(invocation.into_command()?).map_err(CommandError::from)?;
+        let mut command = self.commands.confine(invocation.into_command()?).map_err(CommandError::from)?;
         if runs_hooks {
             command = self.commands.environment_policy().withhold_secrets(command);
         }

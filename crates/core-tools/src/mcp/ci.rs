@@ -150,7 +150,9 @@ fn read_command_output(background: Arc<BackgroundCommands>) -> Tool {
         move |input: ReadCommandOutput, context: CallContext| {
             let background = Arc::clone(&background);
             async move {
-                Ok(Answer::text(background.read(&input, owner(&context), &context.cancel).await?.to_text()))
+                let output = background.read(&input, owner(&context), &context.cancel).await?;
+                context.egress_log.extend(background.refused_connections(input.id, owner(&context))?);
+                Ok(Answer::text(output.to_text()))
             }
         },
     )
@@ -237,7 +239,10 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
                 let (commands, facts, cached) = &*shared;
                 // The 25 programs are asked once: they print the same for every caller.
                 let toolchains = cached.get_or_init(|| toolchains(commands, facts, &context.cancel)).await;
-                Answer::structured(&diagnose(commands, facts, &context.caller.role(), toolchains.clone()))
+                // The hosts that programs reach are those of the caller's role.
+                let network = context.scope.network().clone();
+                let own = commands.narrowed(&CommandScope { network, ..CommandScope::default() });
+                Answer::structured(&diagnose(&own, facts, &context.caller.role(), toolchains.clone()))
             }
         },
     )
@@ -287,6 +292,7 @@ pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Resul
     let mut scope = CommandScope {
         network: context.scope.network().clone(),
         egress_log: Some(context.egress_log.clone()),
+        principal: context.caller.principal().map(str::to_owned),
         ..CommandScope::default()
     };
     if context.scope.reaches_all_paths() {

@@ -96,7 +96,15 @@ mod tests {
 
     #[tokio::test]
     async fn chunks_that_two_readers_could_read_differently_are_refused() {
-        for input in ["3\nabc\r\n0\r\n\r\n", "0x3\r\nabc\r\n", "3\r\nabcd\r\n", "\r\n", "3\r\nabc\n0", "-1\r\n", "3\r\nab"] {
+        for input in [
+            "3\nabc\r\n0\r\n\r\n",
+            "0x3\r\nabc\r\n",
+            "3\r\nabcd\r\n",
+            "\r\n",
+            "3\r\nabc\n0",
+            "-1\r\n",
+            "3\r\nab",
+        ] {
             let (result, ..) = copied(input, BodyFraming::Chunked).await;
             assert!(result.is_err(), "{input:?}");
         }

@@ -58,7 +58,11 @@ pub(crate) async fn read_head(
     loop {
         let available = reader.fill_buf().await?;
         if available.is_empty() {
-            return Err(if bytes.is_empty() { HeadError::Closed } else { HeadError::Malformed("the head is cut off") });
+            return Err(if bytes.is_empty() {
+                HeadError::Closed
+            } else {
+                HeadError::Malformed("the head is cut off")
+            });
         }
         // Up to and with the next line feed, so that nothing of the body is taken.
         let taken = available.iter().position(|byte| *byte == b'\n').map_or(available.len(), |at| at + 1);
@@ -74,7 +78,8 @@ pub(crate) async fn read_head(
 }
 
 fn is_token(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
+    !text.is_empty()
+        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }
 
 impl RequestHead {
@@ -110,7 +115,8 @@ impl RequestHead {
             return Err(Malformed("the head has too many fields"));
         }
         for line in lines {
-            let colon = line.iter().position(|byte| *byte == b':').ok_or(Malformed("a field has no colon"))?;
+            let colon =
+                line.iter().position(|byte| *byte == b':').ok_or(Malformed("a field has no colon"))?;
             // Also refuses a blank before the colon, and a field that goes on from the line before.
             if !is_token(&line[..colon]) {
                 return Err(Malformed("the name of a field is no token"));
@@ -121,7 +127,10 @@ impl RequestHead {
     }
 
     fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        self.fields.iter().filter(move |(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_slice())
+        self.fields
+            .iter()
+            .filter(move |(own, _)| own.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_slice())
     }
 
     /// Returns the host that the request goes to: by its authority for `CONNECT`, by its URL otherwise.
@@ -158,10 +167,14 @@ impl RequestHead {
         let mut lengths = self.values("Content-Length");
         match (encodings.next(), lengths.next()) {
             (None, None) => Ok(BodyFraming::Length(0)),
-            (Some(encoding), None) if encodings.next().is_none() && encoding.eq_ignore_ascii_case(b"chunked") => {
+            (Some(encoding), None)
+                if encodings.next().is_none() && encoding.eq_ignore_ascii_case(b"chunked") =>
+            {
                 Ok(BodyFraming::Chunked)
             }
-            (Some(_), None) => Err(HeadError::Malformed("the only Transfer-Encoding that is taken is `chunked`")),
+            (Some(_), None) => {
+                Err(HeadError::Malformed("the only Transfer-Encoding that is taken is `chunked`"))
+            }
             (None, Some(length)) if lengths.next().is_none() && length.iter().all(u8::is_ascii_digit) => {
                 std::str::from_utf8(length)
                     .ok()
@@ -192,7 +205,8 @@ impl RequestHead {
             .map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned())
             // These two say where the body ends, and must not be lost on a client's word.
             .filter(|name| {
-                !name.eq_ignore_ascii_case("Transfer-Encoding") && !name.eq_ignore_ascii_case("Content-Length")
+                !name.eq_ignore_ascii_case("Transfer-Encoding")
+                    && !name.eq_ignore_ascii_case("Content-Length")
             })
             .collect();
         let is_left_out = |name: &str| {
@@ -200,9 +214,11 @@ impl RequestHead {
                 || named.iter().any(|other| name.eq_ignore_ascii_case(other))
         };
         let port = if target.port == 80 { String::new() } else { format!(":{}", target.port) };
-        let mut head =
-            format!("{} {} HTTP/1.1\r\nHost: {host}{port}\r\nConnection: close\r\n", self.method, target.path)
-                .into_bytes();
+        let mut head = format!(
+            "{} {} HTTP/1.1\r\nHost: {host}{port}\r\nConnection: close\r\n",
+            self.method, target.path
+        )
+        .into_bytes();
         for (name, value) in self.fields.iter().filter(|(name, _)| !is_left_out(name)) {
             head.extend_from_slice(name.as_bytes());
             head.extend_from_slice(b": ");
@@ -230,7 +246,11 @@ mod tests {
     fn target(line: &str) -> Result<(String, u16, String), String> {
         let head = parse(&format!("{line} HTTP/1.1\r\n\r\n")).map_err(|error| error.to_string())?;
         let target = head.target().map_err(|error| error.to_string())?;
-        Ok((target.host.map_or_else(|text| format!("not {text}"), |host| host.to_string()), target.port, target.path))
+        Ok((
+            target.host.map_or_else(|text| format!("not {text}"), |host| host.to_string()),
+            target.port,
+            target.path,
+        ))
     }
 
     #[test]
@@ -240,7 +260,10 @@ mod tests {
         assert_eq!(target("CONNECT [::1]:443"), found("[::1]", 443, ""));
         assert_eq!(target("GET http://a.example/x?y#z"), found("a.example", 80, "/x?y"));
         assert_eq!(target("GET HTTP://a.example:8080"), found("a.example", 8080, "/"));
-        assert_eq!(target("GET http://a.example?q=http://b.example/"), found("a.example", 80, "/?q=http://b.example/"));
+        assert_eq!(
+            target("GET http://a.example?q=http://b.example/"),
+            found("a.example", 80, "/?q=http://b.example/")
+        );
         assert_eq!(target("GET http://a.example\\@b.example/"), Err("the URL has a user name".to_owned()));
         assert_eq!(target("GET http://127.1/"), found("not 127.1", 80, "/"));
         for wrong in [

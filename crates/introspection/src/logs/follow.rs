@@ -299,7 +299,8 @@ impl LogFollower {
             let is_known = is_again && raw.text_end <= self.position.offset;
             // The last entry may get more lines, or may be half written; so may one whose line was cut.
             let may_be_read = raw.ended || last && !is_partial_object(&raw.bytes);
-            if (next.is_none() || raw.is_unfinished()) && !ended && !is_known && !(is_settled && may_be_read) {
+            if (next.is_none() || raw.is_unfinished()) && !ended && !is_known && !(is_settled && may_be_read)
+            {
                 is_unfinished = true;
                 break;
             }
@@ -441,7 +442,8 @@ impl LogFollower {
         }
         let end = next.length().map_err(failed)?;
         self.older_target = position_after(next, end).map_err(failed)?;
-        self.notes.push(format!("{} is an older file now: what is added to it comes next", next.display_path));
+        self.notes
+            .push(format!("{} is an older file now: what is added to it comes next", next.display_path));
         Ok(true)
     }
 
@@ -548,7 +550,8 @@ impl LogFollower {
 const GAP_NOTE: &str = "the file was emptied or is gone, and no copy of it was found: what was written to it last may be missing";
 
 /// The note for an entry that was returned before it was complete.
-const GROWN_NOTE: &str = "the first entry was answered before it was complete, and is answered again with its new lines";
+const GROWN_NOTE: &str =
+    "the first entry was answered before it was complete, and is answered again with its new lines";
 
 /// Returns the note for a last line that is half an object.
 pub(super) fn unfinished_note(path: &str) -> String {

@@ -69,7 +69,9 @@ impl LogPage {
             let reason = match left_out.part {
                 UnknownPart::Level => "have no known level; `level: \"info\"` shows them",
                 UnknownPart::Time => "have no known time; a query without `since` and `until` shows them",
-                UnknownPart::Rest => "do not have the text of `contains` in their first 1 MiB, and more behind it",
+                UnknownPart::Rest => {
+                    "do not have the text of `contains` in their first 1 MiB, and more behind it"
+                }
             };
             self.notes.push(format!("{at_least}{} entries were left out that {reason}", left_out.count));
         }

@@ -112,8 +112,8 @@ impl SkippedEntries {
             self.time.report(UnknownPart::Time),
             self.rest.report(UnknownPart::Rest),
         ]
-            .into_iter()
-            .flatten()
-            .collect()
+        .into_iter()
+        .flatten()
+        .collect()
     }
 }

@@ -355,7 +355,8 @@ fn what_is_added_to_an_older_file_that_a_link_leads_to_is_answered_alone() {
         file.set_modified(hour_ago).unwrap();
     }
     link("newer.txt");
-    let next = |page: LogPage| application.read(GetLogs { cursor: page.newer_cursor, ..at(EntryLevel::Trace) });
+    let next =
+        |page: LogPage| application.read(GetLogs { cursor: page.newer_cursor, ..at(EntryLevel::Trace) });
     let page = application.read(at(EntryLevel::Trace));
     link("older.txt");
     application.write("newer.txt", &line(12));
@@ -625,7 +626,8 @@ fn a_line_longer_than_the_limit_is_shown_cut() {
         let entry = &page.entries[0];
         assert_eq!(entry.level, level);
         assert!(
-            entry.message.starts_with("long xxx") && entry.message.contains("bytes, of which only the first 1 MiB"),
+            entry.message.starts_with("long xxx")
+                && entry.message.contains("bytes, of which only the first 1 MiB"),
             "{}",
             &content[..30]
         );

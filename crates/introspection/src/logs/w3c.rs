@@ -66,7 +66,8 @@ impl W3cLayout {
 
     /// Returns whether `line` tells of the file: `#Date: 2026-11-20 10:00:00`.
     pub(super) fn is_directive(self, line: &[u8]) -> bool {
-        line.first() == Some(&b'#') && memchr::memchr(b':', line.get(..line.len().min(40)).unwrap_or_default()).is_some()
+        line.first() == Some(&b'#')
+            && memchr::memchr(b':', line.get(..line.len().min(40)).unwrap_or_default()).is_some()
     }
 
     /// Reads `line`, if it has as many columns as the layout, and a number as its status.
@@ -75,7 +76,8 @@ impl W3cLayout {
         if values.len() != usize::from(self.count) {
             return None;
         }
-        let value = |index: ColumnIndex| values.get(usize::from(index)).copied().filter(|value| *value != b"-");
+        let value =
+            |index: ColumnIndex| values.get(usize::from(index)).copied().filter(|value| *value != b"-");
         let text = |index| value(index).and_then(|value| std::str::from_utf8(value).ok());
         let status = match values.get(usize::from(self.status)).copied() {
             // Nothing was answered: the connection was reset, or there was no request.
@@ -91,15 +93,17 @@ impl W3cLayout {
         });
         let stamp = match (text(self.date), text(self.time)) {
             // The format has times in UTC.
-            (Some(date), Some(time)) => {
-                LogTime::parse(&format!("{date}T{time}Z")).map(WrittenTime::Full)
-            }
+            (Some(date), Some(time)) => LogTime::parse(&format!("{date}T{time}Z")).map(WrittenTime::Full),
             (None, Some(_)) => Some(WrittenTime::Unplaced),
             _ => None,
         };
         let is_time = |index: usize| index == usize::from(self.date) || index == usize::from(self.time);
-        let rest: Vec<&[u8]> =
-            values.iter().enumerate().filter(|(index, _)| !is_time(*index)).map(|(_, value)| *value).collect();
+        let rest: Vec<&[u8]> = values
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !is_time(*index))
+            .map(|(_, value)| *value)
+            .collect();
         let mut fields = Map::new();
         for (name, index) in [("method", self.method), ("path", self.path)] {
             if let Some(text) = text(index) {

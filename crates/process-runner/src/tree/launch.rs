@@ -260,10 +260,8 @@ pub(crate) fn launch(
         stdio: [stdin, ends.stdout.as_fd(), ends.stderr.as_ref().unwrap_or(&ends.stdout).as_fd()],
         terminal: terminal.as_deref(),
     };
-    let boundary = StartBoundary {
-        confinement: confinement.as_deref(),
-        namespace: command.network_namespace.as_ref(),
-    };
+    let boundary =
+        StartBoundary { confinement: confinement.as_deref(), namespace: command.network_namespace.as_ref() };
     let started = confined(&boundary, || spawn_with_retries(&request, busy_retry, is_abandoned));
     // The child has its ends. Ours would only count against our limit, and keep the pipes from ending.
     drop(ends);

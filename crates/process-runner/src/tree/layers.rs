@@ -11,11 +11,11 @@ use std::sync::OnceLock;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
 
 use super::seccomp::SystemCallFilter;
-use crate::network_namespace::NetworkNamespace;
 use super::{landlock, sys};
 use crate::confine::{
     Confinement, ConfinementLevel, ConfinementUnavailable, Protection, SupportedProtections,
 };
+use crate::network_namespace::NetworkNamespace;
 
 /// The capabilities that a confined root keeps: those to work with its own files and users.
 // With `CAP_SYS_ADMIN` or `CAP_PERFMON` it could read `/proc/PID/environ` of every process: `mm_access` of Linux 6.18

@@ -271,7 +271,8 @@ impl KeywordValue for AuditWhenFull {
 
 impl SettingValue for NetworkAccess {
     fn expected() -> String {
-        "\"none\", \"allow\", true, false or { hosts = [\"git.example.com\", \"*.packages.example:443\"] }".to_owned()
+        "\"none\", \"allow\", true, false or { hosts = [\"git.example.com\", \"*.packages.example:443\"] }"
+            .to_owned()
     }
 
     fn from_toml(value: &DeValue<'_>) -> Option<Self> {
@@ -411,7 +412,8 @@ mod tests {
     fn a_text_in_toml_reads_back_whatever_it_has() {
         let every: String = (0..0x300).filter_map(char::from_u32).chain(['\u{feff}', '\u{1f58a}']).collect();
         for text in ["", "a \"b\" \\c\\", "\0\u{1}\u{7f}\u{85}\u{301}", every.as_str()] {
-            let document = format!("key = {}\nkeys = {}\n", text.to_owned().to_toml(), vec![text.to_owned()].to_toml());
+            let document =
+                format!("key = {}\nkeys = {}\n", text.to_owned().to_toml(), vec![text.to_owned()].to_toml());
             let read: toml::Table = document.parse().unwrap();
             assert_eq!(read["key"].as_str(), Some(text), "{document}");
             assert_eq!(read["keys"][0].as_str(), Some(text), "{document}");

@@ -111,6 +111,7 @@ impl ConfinementPolicy {
             .network(&scope.network);
         if let ConfinementState::On { egress, .. } = &mut narrowed.0 {
             egress.log.clone_from(&scope.egress_log);
+            egress.owner.clone_from(&scope.principal);
         }
         narrowed
     }
@@ -212,7 +213,9 @@ impl fmt::Display for ConfinementPolicy {
     /// Writes "off: …", "Landlock ABI 7: files, …", or "not available: …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.mode() {
-            ConfinementState::Off { reason, network } if network.is_unrestricted() => write!(f, "off: {reason}"),
+            ConfinementState::Off { reason, network } if network.is_unrestricted() => {
+                write!(f, "off: {reason}")
+            }
             ConfinementState::Off { reason, network } => {
                 write!(f, "off: {reason}; and the network is to be limited ({network}), so no command starts")
             }

@@ -24,4 +24,6 @@ pub struct CommandScope {
     pub network: NetworkAccess,
     /// Receives the connections that are refused while the caller's commands run.
     pub egress_log: Option<EgressLog>,
+    /// The principal of the caller, with whom no other shares a network. `None` for the one caller of a local server.
+    pub principal: Option<String>,
 }

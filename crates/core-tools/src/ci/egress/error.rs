@@ -34,7 +34,9 @@ pub enum EgressError {
     #[error("the proxy for this role's hosts cannot be started")]
     Proxy(#[source] io::Error),
     /// The self-test found a way out beside the proxy.
-    #[error("the self-test of this role's network found a way past the proxy: {0}; no command of the role starts")]
+    #[error(
+        "the self-test of this role's network found a way past the proxy: {0}; no command of the role starts"
+    )]
     Leak(String),
     /// An agent session would outlive the server's proxy.
     #[error(
@@ -42,7 +44,7 @@ pub enum EgressError {
          `\"allow\"`"
     )]
     Session(String),
-    /// Too many different lists of hosts are in use.
+    /// Too many different lists of hosts, or principals with one, are in use.
     #[error("{0} different lists of hosts are in use, which is the most there may be; restart the server")]
     TooManyLists(usize),
 }

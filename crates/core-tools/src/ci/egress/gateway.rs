@@ -10,12 +10,16 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The most different lists of hosts. Each has a thread and a namespace.
+/// The most gateways. Each has a thread and a namespace.
 const MAX_GATEWAYS: usize = 64;
 
-/// The gateways of a server, by their hosts. Clones share them.
+/// The gateways of a server, by the principal whose commands use them and by their hosts. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct EgressGateways(Arc<Mutex<HashMap<AllowedHosts, Arc<EgressGateway>>>>);
+pub(super) struct EgressGateways(Arc<Mutex<HashMap<GatewayKey, Arc<EgressGateway>>>>);
+
+/// Two principals never share a gateway: in its namespace, one would reach what the other listens on, and would be told
+/// what the other was refused.
+type GatewayKey = (Option<String>, AllowedHosts);
 
 /// A network namespace whose only way out is a proxy for some hosts.
 #[derive(Debug)]
@@ -31,11 +35,16 @@ pub(super) struct EgressGateway {
 struct DenialReports(Mutex<Vec<WeakEgressLog>>);
 
 impl EgressGateways {
-    /// Returns the gateway for `hosts`. The first call starts and tests it, which takes some milliseconds.
-    pub(super) fn open(&self, hosts: &AllowedHosts) -> Result<Arc<EgressGateway>, EgressError> {
+    /// Returns the gateway of `owner` for `hosts`. The first call starts and tests it, which takes some milliseconds.
+    pub(super) fn open(
+        &self,
+        owner: Option<&str>,
+        hosts: &AllowedHosts,
+    ) -> Result<Arc<EgressGateway>, EgressError> {
+        let key = (owner.map(str::to_owned), hosts.clone());
         // Held during the start, so that two calls do not start two.
         let mut gateways = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(gateway) = gateways.get(hosts) {
+        if let Some(gateway) = gateways.get(&key) {
             return Ok(Arc::clone(gateway));
         }
         if gateways.len() >= MAX_GATEWAYS {
@@ -43,7 +52,7 @@ impl EgressGateways {
         }
         // A start that failed is tried again by the next command: what was in its way may be gone.
         let gateway = Arc::new(EgressGateway::start(hosts)?);
-        gateways.insert(hosts.clone(), Arc::clone(&gateway));
+        gateways.insert(key, Arc::clone(&gateway));
         Ok(gateway)
     }
 }

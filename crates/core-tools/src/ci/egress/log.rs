@@ -8,7 +8,7 @@ const MAX_KEPT: usize = 20;
 
 /// The connections that were refused while a call ran. Clones share it.
 ///
-/// Calls of roles with the same hosts share a proxy: each of those that run at the time of a refusal gets it.
+/// Calls of one caller with the same hosts share a proxy: each of those that run at the time of a refusal gets it.
 #[derive(Clone, Debug, Default)]
 pub struct EgressLog(Arc<Mutex<Refusals>>);
 
@@ -29,7 +29,16 @@ impl EgressLog {
 
     /// Adds a refusal, unless the same is there already.
     pub(super) fn add(&self, denial: &Denial) {
-        let message = denial.message("this role's hosts");
+        self.add_message(denial.message("this role's hosts"));
+    }
+
+    /// Adds the refusals of another log.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn extend(&self, messages: Vec<String>) {
+        messages.into_iter().for_each(|message| self.add_message(message));
+    }
+
+    fn add_message(&self, message: String) {
         let mut refusals = self.lock();
         if refusals.messages.contains(&message) {
             return;

@@ -11,6 +11,8 @@ use process_runner::Command;
 pub(in crate::ci) struct EgressScope {
     pub(in crate::ci) access: NetworkAccess,
     pub(in crate::ci) log: Option<EgressLog>,
+    /// The principal of the caller, whose gateways nobody else uses.
+    pub(in crate::ci) owner: Option<String>,
     gateways: EgressGateways,
 }
 
@@ -19,7 +21,7 @@ impl EgressScope {
     pub(in crate::ci) fn apply(&self, command: Command) -> Result<Command, EgressError> {
         match &self.access {
             NetworkAccess::Hosts(hosts) => {
-                let gateway = self.gateways.open(hosts)?;
+                let gateway = self.gateways.open(self.owner.as_deref(), hosts)?;
                 if let Some(log) = &self.log {
                     gateway.report_to(log);
                 }

@@ -71,7 +71,10 @@ fn web_server(address: &str, body: &'static str) -> SocketAddr {
                 }
             }
             let length = body.len();
-            let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+            );
         }
     });
     address
@@ -100,7 +103,20 @@ async fn a_command_reaches_the_named_hosts_and_no_other() {
     for words in [
         vec!["curl", "-sS", "--noproxy", "*", &other],
         vec!["curl", "-sS", "--noproxy", "*", &allowed],
-        vec!["env", "-u", "http_proxy", "-u", "HTTP_PROXY", "-u", "ALL_PROXY", "-u", "all_proxy", "curl", "-sS", &other],
+        vec![
+            "env",
+            "-u",
+            "http_proxy",
+            "-u",
+            "HTTP_PROXY",
+            "-u",
+            "ALL_PROXY",
+            "-u",
+            "all_proxy",
+            "curl",
+            "-sS",
+            &other,
+        ],
     ] {
         let report = run(&commands, &words).await;
         assert!(!report.is_success() && report.stdout.is_empty(), "{words:?}: {report:?}");
@@ -117,7 +133,22 @@ async fn git_clones_from_a_named_host_only() {
     let outside = fixture.confined();
     for words in [
         vec!["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "init", "-q", "source"],
-        vec!["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "-C", "source", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first"],
+        vec![
+            "env",
+            "GIT_CONFIG_GLOBAL=/dev/null",
+            "git",
+            "-C",
+            "source",
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "first",
+        ],
         vec!["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "clone", "-q", "--bare", "source", "source.git"],
         vec!["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "-C", "source.git", "update-server-info"],
     ] {
@@ -127,11 +158,29 @@ async fn git_clones_from_a_named_host_only() {
     let port = static_files("127.0.0.2:0", root.join("source.git"));
     let (scope, log) = scope(&[format!("127.0.0.2:{port}")]);
     let commands = outside.narrowed(&scope);
-    let report = run(&commands, &["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "clone", "-q", &format!("http://127.0.0.2:{port}/"), "copy"]).await;
+    let report = run(
+        &commands,
+        &[
+            "env",
+            "GIT_CONFIG_GLOBAL=/dev/null",
+            "git",
+            "clone",
+            "-q",
+            &format!("http://127.0.0.2:{port}/"),
+            "copy",
+        ],
+    )
+    .await;
     assert!(report.is_success(), "{report:?}");
-    let report = run(&commands, &["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "-C", "copy", "log", "--format=%s"]).await;
+    let report =
+        run(&commands, &["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "-C", "copy", "log", "--format=%s"])
+            .await;
     assert_eq!(report.stdout.trim(), "first");
-    let report = run(&commands, &["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "clone", "-q", "https://git.invalid/", "other"]).await;
+    let report = run(
+        &commands,
+        &["env", "GIT_CONFIG_GLOBAL=/dev/null", "git", "clone", "-q", "https://git.invalid/", "other"],
+    )
+    .await;
     assert!(!report.is_success() && report.stderr.contains("403"), "{report:?}");
     assert_eq!(log.messages(), ["`git.invalid:443` is not in this role's hosts"]);
 }
@@ -156,7 +205,11 @@ fn static_files(address: &str, folder: std::path::PathBuf) -> u16 {
                 Ok(body) => ("200 OK", body),
                 Err(_) => ("404 Not Found", Vec::new()),
             };
-            let _ = write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
             let _ = stream.write_all(&body);
         }
     });
@@ -221,8 +274,13 @@ async fn a_refused_connection_is_in_the_answer_and_in_the_audit() {
 
     let Some(fixture) = EgressFixture::new() else { return };
     let other = web_server("127.0.0.3:0", "other");
-    let facts =
-        ServerFacts { name: "n".into(), version: "v".into(), started: std::time::Instant::now(), path: None, notice: None };
+    let facts = ServerFacts {
+        name: "n".into(),
+        version: "v".into(),
+        started: std::time::Instant::now(),
+        path: None,
+        notice: None,
+    };
     let toolset = ci::toolset(fixture.confined(), facts, Duration::from_secs(60));
     let text = "version = 1\n[roles.web]\nallow = [\"*\"]\nnetwork = { hosts = [\"git.example.com\"] }\n";
     let tools: Vec<_> = toolset.tools.iter().map(|tool| tool.facts("ci")).collect();
@@ -246,8 +304,38 @@ async fn a_refused_connection_is_in_the_answer_and_in_the_audit() {
     assert!(answer.to_text().contains(&format!("refused connections: {refusal}")), "{}", answer.to_text());
     let answer = call(json!(["true"])).await.unwrap();
     assert!(!answer.is_failed() && answer.as_structured().unwrap().get("refused_connections").is_none());
+    let context = CallContext::new(Caller::new("web"), CancellationToken::new());
+    let diagnostics = host.call("get_diagnostics", serde_json::Map::new(), context).await.unwrap();
+    let confinement = diagnostics.as_structured().unwrap()["confinement"].as_str().unwrap().to_owned();
+    assert!(confinement.ends_with("; hosts: git.example.com"), "{confinement}");
     drop(host);
     let lines = std::fs::read_to_string(&audit_file).unwrap();
     assert_eq!(lines.matches("refused_connections").count(), 1, "{lines}");
     assert!(lines.contains(&refusal), "{lines}");
+}
+
+#[tokio::test]
+async fn two_principals_share_neither_a_network_nor_what_was_refused() {
+    let Some(fixture) = EgressFixture::new() else { return };
+    let commands = fixture.confined();
+    let caller = |principal: &str| {
+        let (mut scope, log) = scope(&["git.example.com".to_owned()]);
+        scope.principal = Some(principal.to_owned());
+        (commands.narrowed(&scope), log)
+    };
+    let network = ["readlink", "/proc/self/ns/net"];
+    let ((one, one_log), (same, same_log), (other, other_log)) = (caller("one"), caller("one"), caller("other"));
+    let networks = [
+        run(&one, &network).await.stdout,
+        run(&same, &network).await.stdout,
+        run(&other, &network).await.stdout,
+        run(&commands, &network).await.stdout,
+    ];
+    assert!(networks.iter().all(|name| name.starts_with("net:[")), "{networks:?}");
+    assert_eq!(networks[0], networks[1]);
+    assert_ne!(networks[0], networks[2]);
+    assert_ne!(networks[0], networks[3]);
+    run(&one, &["curl", "-sS", "http://example.org/"]).await;
+    assert_eq!(one_log.messages(), ["`example.org:80` is not in this role's hosts"]);
+    assert_eq!((same_log.messages(), other_log.messages()), (one_log.messages(), Vec::new()));
 }
