@@ -36,6 +36,7 @@ libraries! {
     json_rpc,
     redaction,
     trusted_file,
+    approvals,
     workspace,
     process_runner,
     role_policy,

@@ -405,7 +405,8 @@ fn the_schema_of_mariadb_has_generated_columns_actions_of_keys_and_prefixes_of_i
     let key = &child["foreign_keys"][0];
     assert_eq!((&key["on_delete"], &key["on_update"]), (&json!("cascade"), &json!("set null")));
     assert_eq!(parent["checks"], json!([{"name": "small", "expression": "`n` < 1000"}]));
-    let expected = json!([{"name": "p", "expression": "`p` > 0"}, {"name": "small", "expression": "`id` < 1000"}]);
+    let expected =
+        json!([{"name": "p", "expression": "`p` > 0"}, {"name": "small", "expression": "`id` < 1000"}]);
     assert_eq!(child["checks"], expected);
     let columns = &parent["columns"];
     assert_eq!(columns[0]["identity"], "auto_increment");

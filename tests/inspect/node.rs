@@ -2,7 +2,7 @@
 
 use crate::app::{nodes, plain, state};
 use crate::{answer, failure, serve, value};
-use integration_tests::Project;
+use integration_tests::{Project, wait_until};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -216,6 +216,40 @@ fn a_program_in_a_busy_loop_is_read() {
         assert_eq!(value(wire, "state.count"), 42);
         assert_eq!(answer(wire, json!({"path": "state.cart"}))["value"]["$type"], "Cart");
         assert_eq!(value(wire, "process.pid"), app.pid());
+    });
+}
+
+#[test]
+fn a_stopped_program_is_told_as_such_at_once_and_read_when_it_goes_on() {
+    on_each(&[], |wire, app| {
+        let target = format!("pid:{}", app.pid());
+        // The connection is made before, or not at all.
+        let named = json!({"path": "state.count", "target": &target});
+        for is_connected in [true, false] {
+            if is_connected {
+                assert_eq!(answer(wire, named.clone())["value"], 42);
+            }
+            app.signal(rustix::process::Signal::STOP);
+            wait_until(Duration::from_secs(20), "the program is stopped", || {
+                let status = std::fs::read_to_string(format!("/proc/{}/status", app.pid())).unwrap();
+                status.contains("State:\tT")
+            });
+            let began = std::time::Instant::now();
+            for request in [named.clone(), json!({"path": "state.count"})] {
+                let failed = failure(wire, request);
+                let expected = format!(
+                    "is stopped (by SIGSTOP, Ctrl-Z or a debugger) and answers nothing until it goes on; to let it go on, run `kill -CONT {}`",
+                    app.pid()
+                );
+                assert!(failed["error"].as_str().unwrap().contains(&expected), "{failed}");
+            }
+            assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+            // Its facts are read all the same.
+            let status = answer(wire, json!({"path": "process.status.State", "target": &target}));
+            assert!(status["value"].as_str().unwrap().starts_with('T'), "{status}");
+            app.signal(rustix::process::Signal::CONT);
+            assert_eq!(answer(wire, named.clone())["value"], 42);
+        }
     });
 }
 

@@ -175,3 +175,70 @@ fn a_program_that_asks_for_a_password_or_pages_does_not_wait() {
     assert_eq!((&report["outcome"], failed), (&json!("exited"), false), "{report}");
     assert!(report["stdout"].as_str().unwrap().contains("first"), "{report}");
 }
+
+#[test]
+fn no_runner_of_a_compound_command_leaves_its_tests_a_variable_of_ours() {
+    let Some(sample) = SampleProject::empty("pytest") else { return };
+    for program in ["rspec", "rake", "go", "node"] {
+        if SampleProject::empty(program).is_none() {
+            return;
+        }
+    }
+    let ruby = "File.write(\"environment-#{$0.hash}\", ENV.map { |name, value| \"#{name}=#{value}\" }.join(\"\\0\"))";
+    let python = "import os\n    open(f'environment-{os.getpid()}', 'w').write('\\0'.join(f'{name}={value}' for name, value in os.environ.items()))\n";
+    sample
+        .write("Makefile", "test:\n\tpython3 -m unittest\n\t.venv/bin/python -m pytest -q test_b.py\n\tnode --test\n\trspec\n\truby mini.rb\n\truby unit.rb\n")
+        .write("test_a.py", &format!("import unittest\nclass A(unittest.TestCase):\n  def test_a(self):\n    {python}"))
+        .write("test_b.py", &format!("def test_b():\n    {python}"))
+        .write(
+            "a.test.js",
+            "require('node:test').test('a', () => {\n  const all = Object.entries(process.env).map(([name, value]) => `${name}=${value}`);\n  require('fs').writeFileSync('environment-node', all.join('\\0'));\n});\n",
+        )
+        .write("spec/a_spec.rb", &format!("describe('a') {{ it('b') {{ {ruby} }} }}\n"))
+        .write("mini.rb", &format!("require 'minitest/autorun'\nclass A < Minitest::Test\n  def test_a\n    {ruby}\n  end\nend\n"))
+        .write("unit.rb", &format!("require 'test/unit'\nclass A < Test::Unit::TestCase\n  def test_a\n    {ruby}\n  end\nend\n"));
+    let request = core_tools::testing::RunTests::new()
+        .runner("make")
+        .env("RUBYOPT", "-W0")
+        .env("PYTHONPATH", "/of/the/user")
+        .env("NODE_OPTIONS", "--stack-trace-limit=33");
+    let report = sample.try_run(&request).unwrap();
+    assert!(report.is_success() && report.passed == 6, "{}", report.to_text());
+    let ours =
+        ["NODE_OPTIONS", "PYTHONPATH", "PYTEST_PLUGINS", "RUBYLIB", "RUBYOPT", "SPEC_OPTS", "TOX_OVERRIDE"];
+    let mut files = 0;
+    for entry in std::fs::read_dir(sample.path()).unwrap() {
+        let entry = entry.unwrap();
+        if !entry.file_name().to_string_lossy().starts_with("environment-") {
+            continue;
+        }
+        files += 1;
+        let text = std::fs::read_to_string(entry.path()).unwrap();
+        let variables: BTreeMap<_, _> =
+            text.split('\0').filter_map(|variable| variable.split_once('=')).collect();
+        let found: Vec<_> = ours.iter().filter_map(|name| Some((*name, *variables.get(name)?))).collect();
+        let of_user =
+            [("NODE_OPTIONS", "--stack-trace-limit=33"), ("PYTHONPATH", "/of/the/user"), ("RUBYOPT", "-W0")];
+        assert_eq!(found, of_user, "{:?}", entry.file_name());
+    }
+    assert_eq!(files, 6);
+}
+
+#[test]
+fn a_command_whose_programs_load_no_reporter_gets_no_variable_of_ours() {
+    let Some(sample) = SampleProject::empty("go") else { return };
+    sample
+        .write("Makefile", "test:\n\tgo test ./...\n")
+        .write("go.mod", "module example.org/a\n\ngo 1.19\n")
+        .write(
+            "a_test.go",
+            "package a\n\nimport (\n\t\"os\"\n\t\"strings\"\n\t\"testing\"\n)\n\nfunc TestA(t *testing.T) {\n\tos.WriteFile(\"environment\", []byte(strings.Join(os.Environ(), \"\\x00\")), 0o644)\n}\n",
+        );
+    let report = sample.run("make", "");
+    assert!(report.is_success(), "{}", report.to_text());
+    let variables = variables(&sample);
+    for name in ["NODE_OPTIONS", "PYTHONPATH", "RUBYLIB", "RUBYOPT", "SPEC_OPTS"] {
+        assert!(!variables.get(name).is_some_and(|value| value.contains("report-")), "{name}");
+    }
+    assert!(!report.to_text().contains("environment:"), "{}", report.to_text());
+}

@@ -22,6 +22,8 @@ mod failures;
 #[cfg(unix)]
 mod hostile;
 #[cfg(unix)]
+mod left_out;
+#[cfg(unix)]
 mod project_command;
 mod reports;
 #[cfg(unix)]

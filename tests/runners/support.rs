@@ -98,14 +98,26 @@ impl SampleProject {
                 let name = program.split(' ').next().unwrap();
                 modules.join(name).exists() && link(modules, "node_modules")
             }
-            "django" | "pytest-xdist" | "pytest-rerunfailures" => {
+            "mocha 3" => {
+                let mocha = root.join(".runners/managers/node_modules/mocha3");
+                mocha.exists() && {
+                    std::fs::create_dir_all(self.path().join("node_modules/.bin")).unwrap();
+                    link(mocha.clone(), "node_modules/mocha")
+                        && link(mocha.join("bin/mocha"), "node_modules/.bin/mocha")
+                }
+            }
+            "django" | "pytest-xdist" | "pytest-rerunfailures" | "pytest-subtests" => {
                 let has = |module: &str| {
                     let mut python = Command::new(root.join(".venv/bin/python"));
                     python.args(["-c", &format!("import {module}")]);
                     python.output().is_ok_and(|output| output.status.success())
                 };
-                has(if program == "django" { program } else { "xdist, pytest_rerunfailures" })
-                    && link(root.join(".venv"), ".venv")
+                let modules = match program {
+                    "django" => program,
+                    "pytest-subtests" => "pytest_subtests",
+                    _ => "xdist, pytest_rerunfailures",
+                };
+                has(modules) && link(root.join(".venv"), ".venv")
             }
             program => runs(program),
         };

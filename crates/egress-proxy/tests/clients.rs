@@ -60,7 +60,8 @@ impl RegistryFixture {
         let proxy = listener.local_addr().unwrap();
         let denied = Arc::new(Mutex::new(Vec::new()));
         let record = Arc::clone(&denied);
-        let hosts = AllowedHosts::parse([format!("packages.example:{port}"), format!("127.0.0.2:{port}")]).unwrap();
+        let hosts =
+            AllowedHosts::parse([format!("packages.example:{port}"), format!("127.0.0.2:{port}")]).unwrap();
         let server = EgressProxy::new(hosts)
             .resolver(OneAddress)
             .on_denied(move |denial| record.lock().unwrap().push(format!("{}:{}", denial.host, denial.port)));
@@ -89,8 +90,11 @@ impl RegistryFixture {
 fn page(path: &str) -> (&'static str, String) {
     match path {
         "/tiny" => {
-            let version = r#"{"name":"tiny","version":"1.2.3","dist":{"tarball":"http://packages.example/tiny.tgz"}}"#;
-            let body = format!(r#"{{"name":"tiny","dist-tags":{{"latest":"1.2.3"}},"versions":{{"1.2.3":{version}}}}}"#);
+            let version =
+                r#"{"name":"tiny","version":"1.2.3","dist":{"tarball":"http://packages.example/tiny.tgz"}}"#;
+            let body = format!(
+                r#"{{"name":"tiny","dist-tags":{{"latest":"1.2.3"}},"versions":{{"1.2.3":{version}}}}}"#
+            );
             ("application/json", body)
         }
         "/simple/tiny/" => ("text/html", "<a href=\"tiny-1.2.3-py3-none-any.whl\">tiny</a>".to_owned()),
@@ -121,8 +125,17 @@ async fn npm_finds_a_package_by_the_variables_alone() {
 async fn pip_finds_a_package_by_the_variables_alone() {
     let fixture = RegistryFixture::start().await;
     let index = format!("http://{}/simple/", fixture.registry);
-    let pip = ["-m", "pip", "--disable-pip-version-check", "--no-cache-dir", "--retries=0", "download", "--no-deps"];
-    let arguments = [&pip[..], &["--trusted-host=packages.example", "--index-url", &index, "tiny==9"]].concat();
+    let pip = [
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--no-cache-dir",
+        "--retries=0",
+        "download",
+        "--no-deps",
+    ];
+    let arguments =
+        [&pip[..], &["--trusted-host=packages.example", "--index-url", &index, "tiny==9"]].concat();
     let python = "/usr/bin/python3";
     let Some(output) = fixture.run(python, &arguments).await else { return };
     if text(&output).contains("No module named pip") {
@@ -140,7 +153,9 @@ async fn pip_finds_a_package_by_the_variables_alone() {
 #[tokio::test]
 async fn git_is_refused_another_host_by_the_variables_alone() {
     let fixture = RegistryFixture::start().await;
-    let Some(output) = fixture.run("git", &["ls-remote", "https://other.example/x.git"]).await else { return };
+    let Some(output) = fixture.run("git", &["ls-remote", "https://other.example/x.git"]).await else {
+        return;
+    };
     assert!(!output.status.success() && text(&output).contains("403"), "{}", text(&output));
     assert_eq!(*fixture.denied.lock().unwrap(), ["other.example:443"]);
     let url = format!("http://{}/x.git", fixture.registry);

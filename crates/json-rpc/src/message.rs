@@ -2,7 +2,7 @@
 
 use super::error_code::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 pub use super::id::Id;
-use super::json::{Json, JsonObject};
+use super::json::{Json, JsonObject, MAX_VALUES};
 use super::message_outline::MessageOutline;
 use std::borrow::Cow;
 use std::fmt;
@@ -80,6 +80,16 @@ impl<'a> Message<'a> {
     /// The line is not exactly one request, notification or response of JSON-RPC 2.0, in JSON that all parsers read
     /// alike.
     pub fn parse(line: &'a [u8]) -> Result<Self, InvalidMessage> {
+        Self::parse_within(line, MAX_VALUES).map(|(message, _)| message)
+    }
+
+    /// Parses one line as [`parse`](Self::parse) does, of at most `max_values` values, for senders whose messages cost
+    /// others their time. Returns also how many it has.
+    ///
+    /// # Errors
+    ///
+    /// As [`parse`](Self::parse), or the message has more values.
+    pub fn parse_within(line: &'a [u8], max_values: usize) -> Result<(Self, usize), InvalidMessage> {
         if line.len() > MAX_MESSAGE_BYTES {
             return Err(InvalidMessage::unreadable(
                 line,
@@ -87,7 +97,7 @@ impl<'a> Message<'a> {
                 format!("more than {MAX_MESSAGE_BYTES} bytes"),
             ));
         }
-        let json = Json::parse(line)
+        let (json, values) = Json::parse_within(line, max_values)
             .map_err(|error| InvalidMessage::unreadable(line, PARSE_ERROR, error.to_string()))?;
         let members = match json {
             Json::Object(members) => members,
@@ -97,7 +107,7 @@ impl<'a> Message<'a> {
         };
         let kind = kind(&members)?;
         check_case_variants(&members, &kind)?;
-        Ok(Self { kind, members })
+        Ok((Self { kind, members }, values))
     }
 
     /// Creates a request.

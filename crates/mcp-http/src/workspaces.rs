@@ -69,6 +69,7 @@ impl Workspaces {
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         check_policy(&loaded.policy, &workspace, &effects)?;
         let confine = confinement::confine_all(&settings, &workspace)?;
+        let level = confine.achieved_level();
         let (confinement, is_confined) = (confine.to_string(), confine.is_enforced());
         let mut host = setup::host(&settings, loaded.policy).roots(workspace.roots());
         let agents = sessions::of_many(&settings, reread);
@@ -78,6 +79,9 @@ impl Workspaces {
             host = host.toolset(toolset);
         }
         let audit = audit::open(&settings)?;
+        if let Some(audit) = &audit {
+            audit.set_confinement(level);
+        }
         let full_host = host.effects(Arc::new(effects.clone())).audit(audit).multi_tenant(true).build()?;
         Ok(Self {
             settings,

@@ -139,13 +139,18 @@ mod linux {
                 .unwrap();
             let output = BufReader::new(process.stdout.take().unwrap());
             let mut server = Self { process, output, daemon: 0, guardian: None, tree: Vec::new() };
+            // A program in a PID namespace knows only its number there.
+            let number = |pid: &str| match role {
+                "confined" => pid_outside(pid),
+                _ => pid.parse().unwrap(),
+            };
             loop {
                 let line = server.line();
                 match line.split_once(' ') {
                     Some(("daemon", pid)) => server.daemon = pid.parse().unwrap(),
                     Some(("guardian", pid)) => server.guardian = Some(pid.parse().unwrap()),
                     _ if line == "ready" => break,
-                    _ => server.tree.push(line.parse().unwrap()),
+                    _ => server.tree.push(number(&line)),
                 }
             }
             assert!(
@@ -286,6 +291,30 @@ mod linux {
     /// no command line.
     fn is_dead(pid: u32) -> bool {
         !is_ours(pid)
+    }
+
+    /// Returns the number outside of the process of these tests that has this number in its PID namespace, or has it
+    /// outside if there are no namespaces.
+    fn pid_outside(pid: &str) -> u32 {
+        wait_until("the process of the namespace is there", || found_with_number(pid).is_some());
+        found_with_number(pid).unwrap()
+    }
+
+    fn found_with_number(pid: &str) -> Option<u32> {
+        let own = std::fs::read_link("/proc/self/ns/pid").unwrap();
+        let is_confined = |pid: u32| {
+            std::fs::read_to_string(format!("/proc/{pid}/status"))
+                .is_ok_and(|status| status.contains("NoNewPrivs:\t1"))
+        };
+        std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+            let number: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let status = std::fs::read_to_string(entry.path().join("status")).ok()?;
+            let inside = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+            let is_elsewhere = std::fs::read_link(entry.path().join("ns/pid")).ok()? != own;
+            let matches =
+                inside.split_whitespace().last() == Some(pid) && (is_elsewhere || number.to_string() == pid);
+            (matches && is_ours(number) && is_confined(number)).then_some(number)
+        })
     }
 
     /// Returns the live child of `server` that is a guardian.

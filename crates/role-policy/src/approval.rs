@@ -106,6 +106,7 @@ pub struct AskReason {
 /// A call that the policy allows only with the approval of a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalRequest {
+    call: Box<Call>,
     fingerprint: CallFingerprint,
     first: AskReason,
     others: Vec<AskReason>,
@@ -116,7 +117,13 @@ impl ApprovalRequest {
     pub(crate) fn new(caller: &Caller, call: &Call, reasons: Vec<AskReason>) -> Option<Self> {
         let mut reasons = reasons.into_iter();
         let first = reasons.next()?;
-        Some(Self { fingerprint: CallFingerprint::of(caller, call), first, others: reasons.collect() })
+        let fingerprint = CallFingerprint::of(caller, call);
+        Some(Self { call: Box::new(call.clone()), fingerprint, first, others: reasons.collect() })
+    }
+
+    /// Returns the call, as it was judged.
+    pub fn call(&self) -> &Call {
+        &self.call
     }
 
     /// Returns the identity of the call. An approval holds for this call and no other.

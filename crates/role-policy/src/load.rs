@@ -279,6 +279,7 @@ impl<'a> PolicyLoader<'a> {
             role.documents.extend(part.documents.iter().cloned());
             // The lower of two limits holds, so a role cannot loosen what it extends.
             role.limits = role.limits.narrowed_by(part.limits);
+            role.system_calls.extend(&part.system_calls);
         }
         role
     }

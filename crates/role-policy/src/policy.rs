@@ -10,6 +10,7 @@ use crate::limits::RoleLimits;
 use crate::quoted::quoted;
 use crate::rule::{ArgumentRule, Rule, ToolSelector};
 use crate::scope::CallScope;
+use crate::system_calls::SystemCallGroup;
 use crate::tool::{Call, Effect, OwnedToolFacts, ToolFacts};
 use crate::violation::RuleViolation;
 use serde_json::{Map, Value};
@@ -50,6 +51,7 @@ pub(crate) struct Role {
     pub(crate) rules: Vec<Arc<Rule>>,
     pub(crate) may_use: Vec<String>,
     pub(crate) documents: Vec<String>,
+    pub(crate) system_calls: Vec<SystemCallGroup>,
     pub(crate) limits: RoleLimits,
     pub(crate) table: HashMap<String, KnownToolVerdict>,
     /// The reason for hiding a tool that nothing allows.
@@ -467,6 +469,22 @@ impl Policy {
         match &self.narrowing {
             None => limits,
             Some(narrowing) => limits.narrowed_by(narrowing.limits(caller)),
+        }
+    }
+
+    /// Returns the groups of system calls that the programs of `caller` may make: those that each of its roles has.
+    pub fn system_calls(&self, caller: &Caller) -> Vec<SystemCallGroup> {
+        let has = |group: &SystemCallGroup| {
+            caller.roles().all(|role| self.role(role).system_calls.contains(group))
+                && caller.roles().next().is_some()
+        };
+        let groups = SystemCallGroup::ALL.into_iter().filter(has);
+        match &self.narrowing {
+            None => groups.collect(),
+            Some(narrowing) => {
+                let narrower = narrowing.system_calls(caller);
+                groups.filter(|group| narrower.contains(group)).collect()
+            }
         }
     }
 

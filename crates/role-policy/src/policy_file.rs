@@ -5,6 +5,7 @@ use crate::limits::RoleLimits;
 use crate::path_rule::PathRule;
 use crate::problem::{PolicyProblem, Severity};
 use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, ToolSelector};
+use crate::system_calls::SystemCallGroup;
 use egress_proxy::{AllowedHosts, NetworkAccess};
 use serde_json::{Map, Number, Value};
 use toml::Spanned;
@@ -47,6 +48,8 @@ pub(crate) struct DraftRole {
     pub(crate) roots: Option<Vec<String>>,
     /// The network that programs may reach, and its line.
     pub(crate) network: Option<(usize, NetworkAccess)>,
+    /// Groups of system calls that programs may make. A role has those of the roles that it extends too.
+    pub(crate) system_calls: Vec<SystemCallGroup>,
     pub(crate) limits: RoleLimits,
     pub(crate) rules: Vec<DraftRule>,
     pub(crate) examples: Vec<PolicyExample>,
@@ -254,7 +257,7 @@ impl DraftReader<'_> {
     }
 
     fn role(&mut self, name: LocatedText, table: &DeTable<'_>) -> DraftRole {
-        const KEYS: [&str; 14] = [
+        const KEYS: [&str; 15] = [
             "description",
             "extends",
             "allow",
@@ -264,6 +267,7 @@ impl DraftReader<'_> {
             "documents",
             "roots",
             "network",
+            "system_calls",
             "limits",
             "require",
             "must_allow",
@@ -282,6 +286,7 @@ impl DraftReader<'_> {
                 "documents" => role.documents = self.strings(value, key),
                 "roots" => role.roots = Some(self.folders(value, key)),
                 "network" => role.network = self.network(value).map(|network| (line, network)),
+                "system_calls" => role.system_calls = self.system_calls(value),
                 "limits" => role.limits = self.limits(value),
                 "require" => {
                     for (line, rule) in self.tables(value, key) {
@@ -293,6 +298,21 @@ impl DraftReader<'_> {
             }
         }
         role
+    }
+
+    fn system_calls(&mut self, value: TomlField<'_, '_>) -> Vec<SystemCallGroup> {
+        let mut groups = Vec::new();
+        for text in self.texts(value, "system_calls") {
+            match SystemCallGroup::from_name(&text.text) {
+                Some(group) => groups.push(group),
+                None => {
+                    let allowed = SystemCallGroup::ALL.map(|group| format!("`{group}`")).join(", ");
+                    let message = format!("`system_calls` has `{}`; it may have {allowed}", text.text);
+                    self.error(text.line, message);
+                }
+            }
+        }
+        groups
     }
 
     fn limits(&mut self, value: TomlField<'_, '_>) -> RoleLimits {

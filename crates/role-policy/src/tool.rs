@@ -196,7 +196,7 @@ pub struct PatchParts {
 }
 
 /// One call, as it is judged and as it is run: the canonical tool name and the normalised arguments.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     tool: String,
     arguments: Map<String, Value>,

@@ -26,7 +26,7 @@ pub fn confine(
         && is_full(policy, caller, tools)
     {
         return Ok(ConfinementPolicy::off(
-            "the role may do everything; `policy.confinement = \"on\"` confines it too",
+            "the role may do everything; `policy.confinement = \"required\"` confines it too",
         ));
     }
     confine_all(settings, workspace)
@@ -49,7 +49,7 @@ pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<Confine
             }
             Ok(_) => true,
         },
-        ConfinementMode::On => false,
+        ConfinementMode::Required => false,
     };
     // The session's own folder, if it has one. If that cannot be used it is `/tmp`, as `temp_dir` would name it again.
     let default_folder = std::env::temp_dir();
@@ -73,6 +73,7 @@ pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<Confine
     Ok(ConfinementPolicy::new(workspace, &toolchains, temporary)
         .without(&protected_files::server_only(settings))
         .network(network)
+        .level(*settings.config.policy.confinement_level)
         .best_effort(best_effort))
 }
 

@@ -90,6 +90,9 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let audit = audit::open(&settings)?;
     let confine = confinement::confine(&settings, &workspace, &loaded.policy, &caller, &facts)?;
     let confinement = confine.to_string();
+    if let Some(audit) = &audit {
+        audit.set_confinement(confine.achieved_level());
+    }
     deferred.set(confine);
     let environment = environment::for_caller(&settings, &runner, &loaded.policy, &caller, &facts);
     let environment_summary = environment.to_string();

@@ -188,7 +188,8 @@ fn confined(
 ) -> Command {
     let Some(confinement) = &record.confinement else { return command };
     let temporary = folder.temporary();
-    let confinement = confinement.clone().write(&temporary);
+    // A session goes on when its supervisor ends, and talks to the next one through a socket.
+    let confinement = confinement.clone().outliving().write(&temporary);
     let confinement = terminal.into_iter().fold(confinement, Confinement::write);
     // After `confined`, which sets the temporary folder of the confinement itself.
     command.confined(confinement).env("TMPDIR", temporary)

@@ -17,7 +17,7 @@ use egress_proxy::NetworkAccess;
 use process_runner::{Command, CommandLine, Runner, ShellSyntax, ShellSyntaxKind, TerminalSize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-#[cfg(all(feature = "mcp", feature = "sessions", unix))]
+#[cfg(any(feature = "git", all(feature = "mcp", feature = "sessions", unix)))]
 use std::path::Path;
 use std::sync::Arc;
 
@@ -173,6 +173,19 @@ impl Commands {
     #[cfg(feature = "git")]
     pub(crate) fn network(&self) -> NetworkAccess {
         self.confinement.network_access()
+    }
+
+    /// Returns `command` as [`confine`](Self::confine) does, and lets it connect to the user's SSH agent.
+    ///
+    /// Where only what is granted is mounted, the agent's socket would not be there.
+    #[cfg(feature = "git")]
+    pub(crate) fn confine_with_ssh_agent(&self, command: Command) -> Result<Command, EgressError> {
+        let socket = self.runner.environment_value("SSH_AUTH_SOCK").map(Path::new);
+        let command = self.confine(command)?;
+        Ok(match (self.confinement.confinement(), socket.filter(|path| path.is_absolute())) {
+            (Some(confinement), Some(socket)) => command.confined(confinement.write(socket)),
+            _ => command,
+        })
     }
 
     /// Returns the runner of the commands.

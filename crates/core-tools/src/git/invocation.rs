@@ -60,6 +60,11 @@ impl GitAccess {
         }
     }
 
+    /// Returns true if git, or what it runs, may use the user's SSH agent: to connect, or to sign.
+    fn reaches_ssh_agent(self) -> bool {
+        self.runs_hooks() || self.connects()
+    }
+
     /// Returns the names of the variables that git gets from the server's environment.
     fn environment(self) -> Vec<OsString> {
         let hooks: &[&str] = if self.runs_hooks() { &COMMIT_ENVIRONMENT } else { &[] };
@@ -86,6 +91,11 @@ pub(super) struct GitInvocation<'a> {
 }
 
 impl<'a> GitInvocation<'a> {
+    /// Returns true if git, or what it runs, may use the user's SSH agent.
+    pub(super) fn reaches_ssh_agent(&self) -> bool {
+        self.access.reaches_ssh_agent()
+    }
+
     /// Returns true if the repository's hooks run, which are programs of the caller.
     pub(super) fn runs_hooks(&self) -> bool {
         self.access.runs_hooks()

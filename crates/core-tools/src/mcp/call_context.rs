@@ -1,18 +1,19 @@
 //! The context of a call, which a tool gets beside its input.
 
 use super::answer::ToolError;
+use super::approval::ClientApprover;
 use super::effects::CallScopeLimit;
 use super::found_tools::FoundTools;
 use super::limits::HostLimits;
 use super::observer::CallObserver;
-use super::permits::{CallAdmission, CallPermit, ProcessPermits};
+use super::permits::{CallAdmission, CallPermit, PermitRelease, ProcessPermits};
 use super::progress::ProgressReporter;
 use super::tool_caller::ToolCaller;
 use super::tool_directory::ToolDirectory;
 #[cfg(feature = "ci")]
 use crate::ci::EgressLog;
 use crate::workspace::{AccessLimit, Workspace};
-use role_policy::{CallScope, Caller, Policy, RoleLimits};
+use role_policy::{CallScope, Caller, Policy, RoleLimits, SystemCallGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,8 @@ pub struct CallContext {
     pub role_limit: Option<Duration>,
     /// The paths that the policy lets this call reach. Everything, outside a host.
     pub scope: CallScope,
+    /// The system calls that the programs of this call may make beside the usual ones. None outside a host.
+    pub system_calls: Vec<SystemCallGroup>,
     /// The caller's own limits, on top of those of its role. None by default.
     pub limits: RoleLimits,
     /// A permit that the transport has acquired for this call from [`Host::call_permits`](super::Host::call_permits).
@@ -41,6 +44,9 @@ pub struct CallContext {
     /// Admits the calls that the tool makes in the name of its caller, by the rules of the transport. Without it the host
     /// alone bounds them.
     pub call_admission: Option<CallAdmission>,
+    /// Gives back what the transport holds for the call, while it waits for a person. It is admitted again afterwards, by
+    /// [`call_admission`](Self::call_admission).
+    pub permit_release: Option<PermitRelease>,
     /// Permits for programs that outlive the call; without them the tool's own number bounds them.
     pub process_permits: Option<ProcessPermits>,
     /// Notified of the end of the call.
@@ -62,6 +68,8 @@ pub struct CallContext {
     pub(super) tool_caller: Option<ToolCaller>,
     /// The tools that the client has found beyond its list.
     pub(super) found: FoundTools,
+    /// Asks the client's user. None if the client shows no questions.
+    pub(super) client_approver: Option<ClientApprover>,
 }
 
 impl CallContext {
@@ -74,9 +82,11 @@ impl CallContext {
             max_timeout: HostLimits::default().max_timeout,
             role_limit: None,
             scope: CallScope::default(),
+            system_calls: Vec::new(),
             limits: RoleLimits::default(),
             call_permit: None,
             call_admission: None,
+            permit_release: None,
             process_permits: None,
             observer: None,
             unrestricted: false,
@@ -87,6 +97,7 @@ impl CallContext {
             directory: None,
             tool_caller: None,
             found: FoundTools::default(),
+            client_approver: None,
         }
     }
 

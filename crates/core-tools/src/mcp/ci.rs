@@ -11,7 +11,8 @@ use crate::ci::{
     ReadCommandOutput, RunCommand, ServerDiagnostics, ServerFacts, StartCommand, StartedCommand, StopCommand,
     SuccessOutput, WriteCommandInput, build, diagnose, toolchains,
 };
-use role_policy::{Access, Effect};
+use process_runner::SystemCallPermission;
+use role_policy::{Access, Effect, SystemCallGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
@@ -289,7 +290,9 @@ fn build_or_restore(commands: Commands, goal: BuildGoal, max_timeout: Duration) 
 /// Returns what the commands of this call may reach. Confinement grants whole folders: a command can reach what
 /// the policy leaves out within them.
 pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Result<CommandScope, ToolError> {
+    let system_calls = context.system_calls.iter().filter_map(|group| system_call_permission(*group));
     let mut scope = CommandScope {
+        system_calls: system_calls.collect(),
         network: context.scope.network().clone(),
         egress_log: Some(context.egress_log.clone()),
         principal: context.caller.principal().map(str::to_owned),
@@ -309,6 +312,16 @@ pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Resul
     scope.write = folders(Access::Write);
     scope.workspace = Some(context.within(workspace)?);
     Ok(scope)
+}
+
+/// Returns the permission of a confinement that a policy's group stands for.
+fn system_call_permission(group: SystemCallGroup) -> Option<SystemCallPermission> {
+    match group {
+        SystemCallGroup::Tracing => Some(SystemCallPermission::Tracing),
+        SystemCallGroup::Profiling => Some(SystemCallPermission::Profiling),
+        SystemCallGroup::UserNamespaces => Some(SystemCallPermission::UserNamespaces),
+        _ => None,
+    }
 }
 
 /// Returns the owner of the background commands of this call: the caller. A local server has one caller, with an

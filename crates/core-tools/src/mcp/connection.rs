@@ -5,7 +5,7 @@ use super::errors;
 use super::found_tools::FoundTools;
 use super::host::Host;
 use super::observer::CallObserver;
-use super::permits::{CallAdmission, CallPermit, ProcessPermits};
+use super::permits::{CallAdmission, CallPermit, PermitRelease, ProcessPermits};
 use rmcp::ErrorData;
 use rmcp::model::{Extensions, Icon, Implementation};
 use role_policy::{Caller, RoleLimits};
@@ -42,6 +42,8 @@ pub struct RequestContext {
     pub call_permit: Option<CallPermit>,
     /// Admits the calls that a tool makes in the name of the caller ([`CallContext::call_admission`](super::CallContext)).
     pub call_admission: Option<CallAdmission>,
+    /// Gives back what the transport holds for the call ([`CallContext::permit_release`](super::CallContext)).
+    pub permit_release: Option<PermitRelease>,
     /// Permits for programs that outlive a call; without them the tool's own number bounds them.
     pub process_permits: Option<ProcessPermits>,
     /// Notified of the end of the call.
@@ -60,6 +62,7 @@ impl RequestContext {
             limits,
             call_permit: None,
             call_admission: None,
+            permit_release: None,
             process_permits: None,
             observer: None,
             cancel,

@@ -1,11 +1,14 @@
 //! The connection as rmcp calls it: one handler for both eras of the protocol, `initialize` and 2026-07-28.
 
-use super::answer::AnswerFormat;
+use super::answer::{Answer, AnswerFormat, ToolError};
+use super::approval::{ClientApprover, ClientQuestion, Resumed, RunningCall, supports_forms};
 use super::call_context::CallContext;
 use super::connection::{Connection, RequestContext};
+use super::host::NoSuchTool;
 use super::progress::ProgressReporter;
 use super::progress_notifications::with_progress;
 use super::{errors, list_changes};
+use approvals::shown_text;
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::ServerHandler;
@@ -19,6 +22,7 @@ use rmcp::model::{
 };
 use rmcp::service::{MaybeSendFuture, NotificationContext, SubscriptionContext};
 use std::sync::Arc;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// rmcp's context of a request, as opposed to ours.
@@ -125,37 +129,40 @@ impl ServerHandler for Connection {
                 return Ok(CallToolResponse::InputRequired(question));
             }
             self.settle_roots().await;
-            let RequestContext {
-                host,
-                caller,
-                limits,
-                call_permit,
-                call_admission,
-                process_permits,
-                observer,
-                cancel,
-            } = self.request_context(&request.extensions)?;
+            let context = self.request_context(&request.extensions)?;
             let format = match takes_structured(&request) {
-                true => host.answer_format(),
+                true => context.host.answer_format(),
                 false => AnswerFormat::TextOnly,
             };
-            let mut context = CallContext::new(caller, request.ct.child_token());
-            (context.limits, context.observer) = (limits, observer);
-            context.found = self.found.clone();
+            let (host, caller, cancel) =
+                (context.host.clone(), context.caller.clone(), context.cancel.clone());
+            let mut running = match host.paused_calls().resume(&caller, &params) {
+                Resumed::Call(running) => running,
+                Resumed::OtherCall => return Ok(CallToolResult::into(other_call().into_result(format))),
+                Resumed::NewCall => self.start_call(context, &params, &request),
+            };
             let found_before = self.found.len();
-            (context.call_permit, context.process_permits) = (call_permit, process_permits);
-            context.call_admission = call_admission;
-            let progress_token = request.meta.get_progress_token();
-            if progress_token.is_some() {
-                context.progress = ProgressReporter::requested();
-            }
-            let (progress, call_cancel) = (context.progress.clone(), context.cancel.clone());
-            // Boxed: inline, each of the futures around it would hold it once more, and be moved with it.
-            let call = Box::pin(host.call(&params.name, params.arguments.unwrap_or_default(), context));
-            let call = cancel_with(call, &cancel, &call_cancel);
-            let answer = match progress_token {
+            let (progress, call_cancel) = (running.progress.clone(), running.cancel.clone());
+            let call = next_step(&mut running);
+            let call = cancel_with(call, &request.ct, &cancel, &call_cancel);
+            let step = match request.meta.get_progress_token() {
                 Some(token) => with_progress(call, &progress, token, &request, host.redactor()).await,
                 None => call.await,
+            };
+            let answer = match step {
+                Ok(answer) => Ok(answer),
+                Err(CallPause::NoSuchTool(error)) => Err(error),
+                Err(CallPause::Question(question)) => {
+                    let arguments = params.arguments.clone().unwrap_or_default();
+                    let limit = host.approvals().timeout;
+                    let tool = params.name.to_string();
+                    return Ok(
+                        match host.paused_calls().pause(caller, tool, arguments, question, running, limit) {
+                            Some(question) => CallToolResponse::InputRequired(question),
+                            None => CallToolResult::into(too_many_questions().into_result(format)),
+                        },
+                    );
+                }
             };
             if self.found.len() > found_before && !is_modern(&request) {
                 // A client that cannot be told asks for the list when it pleases.
@@ -221,6 +228,51 @@ impl ServerHandler for Connection {
 }
 
 impl Connection {
+    /// Makes the call of a request.
+    fn start_call(
+        &self,
+        request_context: RequestContext,
+        params: &CallToolRequestParams,
+        request: &RmcpContext,
+    ) -> RunningCall {
+        let RequestContext {
+            host,
+            caller,
+            limits,
+            call_permit,
+            call_admission,
+            permit_release,
+            process_permits,
+            observer,
+            cancel: _,
+        } = request_context;
+        let asks_client = host.approvals().asks_client()
+            && request.client_capabilities().is_some_and(|capabilities| supports_forms(&capabilities));
+        let (approver, questions) = match asks_client {
+            false => (None, None),
+            true => client_approver(request),
+        };
+        // A call that may be paused outlives the request that began it.
+        let cancel = match questions {
+            Some(_) => CancellationToken::new(),
+            None => request.ct.child_token(),
+        };
+        let mut context = CallContext::new(caller, cancel.clone());
+        (context.limits, context.observer) = (limits, observer);
+        context.found = self.found.clone();
+        (context.call_permit, context.process_permits) = (call_permit, process_permits);
+        (context.call_admission, context.permit_release) = (call_admission, permit_release);
+        context.client_approver = approver;
+        if request.meta.get_progress_token().is_some() {
+            context.progress = ProgressReporter::requested();
+        }
+        let progress = context.progress.clone();
+        let (name, arguments) = (params.name.clone(), params.arguments.clone().unwrap_or_default());
+        // Boxed: inline, each of the futures around it would hold it once more, and be moved with it.
+        let call = Box::pin(async move { host.call(&name, arguments, context).await });
+        RunningCall { call, questions, progress, cancel }
+    }
+
     /// Waits until the client has named the roots that it says it has.
     async fn settle_roots(&self) {
         if let Some(roots) = self.client_roots() {
@@ -247,10 +299,59 @@ impl Connection {
     }
 }
 
-/// Waits for `call`, and cancels it once `outer` is cancelled.
+/// Returns what asks the user of the client of a request, and, for a client of 2026-07-28, the questions that are to be
+/// sent to it.
+fn client_approver(
+    request: &RmcpContext,
+) -> (Option<ClientApprover>, Option<mpsc::Receiver<ClientQuestion>>) {
+    if is_modern(request) {
+        let (sender, questions) = mpsc::channel(1);
+        let name = request.meta.client_info().map(|client| client.name);
+        return (Some(ClientApprover::of_request(sender, client_name(name))), Some(questions));
+    }
+    let name = request.peer.peer_info().map(|info| info.client_info.name.clone());
+    (Some(ClientApprover::of_peer(request.peer.clone(), client_name(name))), None)
+}
+
+/// Returns the name of a client for the audit. It is the client's own word.
+fn client_name(name: Option<String>) -> Arc<str> {
+    name.map_or_else(|| "the client".into(), |name| format!("the client `{}`", shown_text(&name, 64)).into())
+}
+
+/// The reason why a call has no answer yet, or never has one.
+enum CallPause {
+    NoSuchTool(NoSuchTool),
+    /// The client's user must be asked first.
+    Question(ClientQuestion),
+}
+
+/// Waits for the answer of a call, or for its next question.
+async fn next_step(running: &mut RunningCall) -> Result<Answer, CallPause> {
+    tokio::select! {
+        biased;
+        answer = &mut running.call => answer.map_err(CallPause::NoSuchTool),
+        question = RunningCall::question(&mut running.questions) => Err(CallPause::Question(question)),
+    }
+}
+
+fn other_call() -> Answer {
+    Answer::error(&ToolError::new(
+        "not run: this answer of the user is for another call; an approval holds for the call with exactly the arguments \
+         that were shown. Call again without `requestState`",
+    ))
+}
+
+fn too_many_questions() -> Answer {
+    Answer::error(&ToolError::new(
+        "not run: too many calls wait for the answers of users already; try again when some were answered",
+    ))
+}
+
+/// Waits for `call`, and cancels it once the request or its transport is cancelled.
 async fn cancel_with<T>(
     call: impl Future<Output = T>,
-    outer: &CancellationToken,
+    request: &CancellationToken,
+    transport: &CancellationToken,
     call_cancel: &CancellationToken,
 ) -> T {
     let mut call = std::pin::pin!(call);
@@ -258,7 +359,8 @@ async fn cancel_with<T>(
         // The answer first: a call that has ended is not cancelled any more.
         biased;
         answer = &mut call => return answer,
-        () = outer.cancelled() => call_cancel.cancel(),
+        () = request.cancelled() => call_cancel.cancel(),
+        () = transport.cancelled() => call_cancel.cancel(),
     }
     call.await
 }

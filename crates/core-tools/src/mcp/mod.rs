@@ -35,6 +35,7 @@
 //! ```
 
 mod answer;
+mod approval;
 mod arguments;
 mod audit;
 mod call_context;
@@ -84,6 +85,11 @@ pub mod sessions;
 pub mod testing;
 
 pub use answer::{Answer, AnswerMedia, ToolError};
+pub use approval::{ApprovalOptions, Approvers, OperatorAccess};
+/// The queue of questions that wait for a person, and its parts.
+pub use approvals::{
+    ApprovalAnswer, ApprovalFolder, ApprovalQuestion, ApprovalQueue, ApprovalVerdict, PendingQuestion,
+};
 pub use arguments::InvalidArguments;
 pub use audit::{Audit, AuditFailureMode, CallDecision, CallRecord, Outcome};
 pub use call_context::CallContext;
@@ -93,7 +99,8 @@ pub use host::{Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::HostLimits;
 pub use observer::CallObserver;
 pub use permits::{
-    CallAdmission, CallPermit, CallPermits, InnerCallPermits, NoPermit, Permit, ProcessPermits, ResourceClass,
+    CallAdmission, CallPermit, CallPermits, InnerCallPermits, NoPermit, Permit, PermitRelease,
+    ProcessPermits, ResourceClass,
 };
 pub use presets::PRESETS;
 pub use progress::{ProgressEvent, ProgressReporter};

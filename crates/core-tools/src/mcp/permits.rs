@@ -114,6 +114,10 @@ pub struct InnerCallPermits {
     pub held: Permit,
 }
 
+/// Gives back the permits of a call that waits for something other than work. Cheap to clone.
+#[derive(Clone)]
+pub struct PermitRelease(Arc<dyn Fn() + Send + Sync>);
+
 /// No permit is free. The message says why, and what the caller can do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -123,6 +127,24 @@ impl NoPermit {
     /// An error in the words of `message`, which the caller reads.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
+    }
+}
+
+impl PermitRelease {
+    /// Gives permits back by `release`, which is called at most once for each call.
+    pub fn new(release: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(release))
+    }
+
+    /// Gives the permits back.
+    pub(super) fn release(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for PermitRelease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PermitRelease")
     }
 }
 

@@ -69,6 +69,11 @@ impl ProcessStatus {
         self.field("NSpid")?.split_ascii_whitespace().last()?.parse().ok()
     }
 
+    /// Returns true if the process is stopped, by a signal or by the one that traces it.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.field("State").is_some_and(|state| state.starts_with(['T', 't']))
+    }
+
     /// Returns true if the process has a handler for `signal`. Without one most signals end a process.
     #[cfg(any(target_os = "linux", test))]
     pub(crate) fn catches(&self, signal: u32) -> bool {

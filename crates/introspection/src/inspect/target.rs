@@ -226,6 +226,17 @@ pub enum TargetError {
         "{0} is this server; only callers whom the policy leaves every tool look into it, and over HTTP nobody"
     )]
     Itself(String),
+    /// It was stopped, so that it answers nothing.
+    #[error(
+        "{process} is stopped (by SIGSTOP, Ctrl-Z or a debugger) and answers nothing until it goes on; to let it go on, \
+         run `kill -CONT {pid}`, or detach the debugger"
+    )]
+    Stopped {
+        /// The process, with its command line.
+        process: String,
+        /// Its id.
+        pid: u32,
+    },
     /// Nothing listens there.
     #[error("nothing listens on port {0} of this machine; start the application, or name another target")]
     NotListening(u16),
@@ -327,6 +338,19 @@ impl Process {
     /// Returns true if the process still runs: an id alone may belong to another by now.
     pub(crate) fn is_running(&self) -> bool {
         proc::started(self.pid).is_ok_and(|started| started == self.started)
+    }
+
+    /// Checks that the process is not stopped. A stopped one has its memory and its facts in `/proc`, and answers nothing.
+    ///
+    /// # Errors
+    /// [`TargetError::Stopped`].
+    pub(crate) fn check_not_stopped(&self) -> Result<(), TargetError> {
+        let status = ProcessStatus::of(self.pid);
+        let is_stopped = status.is_ok_and(|status| status.is_stopped()) && self.is_running();
+        match is_stopped {
+            true => Err(TargetError::Stopped { process: self.display_name(), pid: self.pid }),
+            false => Ok(()),
+        }
     }
 
     /// Returns true if the working folder or the program lies where `workspace` may be read.

@@ -21,10 +21,8 @@ fn number(word: &[u8]) -> Option<i64> {
 /// Returns the level of a status; one below zero is that of a request that was aborted.
 fn level(status: i64) -> Option<EntryLevel> {
     match status {
-        500..=599 => Some(EntryLevel::Error),
-        400..=499 | -1 => Some(EntryLevel::Warn),
-        100..=399 => Some(EntryLevel::Info),
-        _ => None,
+        -1 => Some(EntryLevel::Warn),
+        status => EntryLevel::from_status(u16::try_from(status).ok()?),
     }
 }
 

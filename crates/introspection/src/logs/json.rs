@@ -22,7 +22,7 @@ fn scale(key: &[u8]) -> Option<LevelScale> {
     Some(match key {
         b"level" | b"lvl" | b"@l" | b"severity" | b"levelname" | b"log_level" | b"loglevel"
         | b"log.level" | b"severity_text" | b"severityText" | b"L" | b"LogLevel" | b"Level"
-        | b"level_name" | b"@level" | b"logLevel" => LevelScale::Pino,
+        | b"level_name" | b"@level" | b"logLevel" | b"error_severity" => LevelScale::Pino,
         b"levelno" => LevelScale::Python,
         b"PRIORITY" => LevelScale::Syslog,
         b"severity_number" | b"severityNumber" => LevelScale::OpenTelemetry,
@@ -65,8 +65,8 @@ pub(super) fn scan_level(line: &[u8]) -> LevelScan {
                 Err(EscapedText) => return LevelScan::Undecided,
             }
         }
-        // loguru and ECS nest the level in an object.
-        if matches!(key, b"record" | b"log") && value.first() == Some(&b'{') {
+        // loguru, ECS and winston's Logstash nest the level in an object.
+        if matches!(key, b"record" | b"log" | b"@fields") && value.first() == Some(&b'{') {
             return LevelScan::Undecided;
         }
         compact_event |= matches!(key, b"@t" | b"@mt");
@@ -79,6 +79,29 @@ pub(super) fn scan_level(line: &[u8]) -> LevelScan {
         }
         at = end;
     }
+}
+
+/// Returns the level of the status in a line of an access log, which has no level: nginx and Traefik write such lines.
+pub(super) fn request_level(line: &[u8]) -> Option<EntryLevel> {
+    const STATUS: [&[u8]; 3] = [b"\"status\":", b"\"status_code\":", b"\"DownstreamStatus\":"];
+    const REQUEST: [&[u8]; 7] = [
+        b"\"request\":",
+        b"\"method\":",
+        b"\"request_method\":",
+        b"\"request_uri\":",
+        b"\"uri\":",
+        b"\"path\":",
+        b"\"RequestMethod\":",
+    ];
+    let after = STATUS
+        .iter()
+        .find_map(|key| memchr::memmem::find(line, key).and_then(|at| line.get(at + key.len()..)))?;
+    let after = after.trim_ascii_start();
+    let after = after.strip_prefix(b"\"").unwrap_or(after);
+    let number = after.get(..3).filter(|_| !after.get(3).is_some_and(u8::is_ascii_digit))?;
+    let status = std::str::from_utf8(number).ok()?.parse().ok()?;
+    let is_request = REQUEST.iter().any(|key| memchr::memmem::find(line, key).is_some());
+    EntryLevel::from_status(status).filter(|_| is_request)
 }
 
 /// Returns the level that `MongoDB` writes as one letter, and for debugging with a digit: `D1`.
@@ -222,7 +245,7 @@ fn level(fields: &Map<String, Value>) -> Option<EntryLevel> {
             let level = record.get("level")?;
             value_level(level.get("name").unwrap_or(level), LevelScale::Pino)
         }
-        ("log", Value::Object(log)) => value_level(log.get("level")?, LevelScale::Pino),
+        ("log" | "@fields", Value::Object(log)) => value_level(log.get("level")?, LevelScale::Pino),
         ("s", Value::String(letter)) if mongo => mongo_level(letter.as_bytes()),
         (key, value) => value_level(value, scale(key.as_bytes())?),
     });
@@ -303,7 +326,7 @@ fn nested_time(parts: &Map<String, Value>) -> Option<LogTime> {
 }
 
 /// The keys that hold the message, in the order of preference.
-const MESSAGE_KEYS: [&str; 13] = [
+const MESSAGE_KEYS: [&str; 14] = [
     "msg",
     "message",
     "@m",
@@ -317,6 +340,8 @@ const MESSAGE_KEYS: [&str; 13] = [
     "Message",
     "@message",
     "RenderedMessage",
+    // Of an access log, which has no other text.
+    "request",
 ];
 
 fn take_message(fields: &mut Map<String, Value>) -> Option<String> {
@@ -466,6 +491,15 @@ mod tests {
             );
         }
         assert_eq!(scan_level(br#"{"a":1,"b":"level"}"#), LevelScan::Absent);
+        for (line, level) in [
+            (r#"{"status":502,"request":"GET / HTTP/1.1"}"#, Some(EntryLevel::Error)),
+            (r#"{"method":"GET","status": "404"}"#, Some(EntryLevel::Warn)),
+            (r#"{"status":500}"#, None),
+            (r#"{"status":5000,"method":"GET"}"#, None),
+            (r#"{"status":"paid","method":"card"}"#, None),
+        ] {
+            assert_eq!(request_level(line.as_bytes()), level, "{line}");
+        }
         assert_eq!(scan_level(br#"{"\u006cevel":50}"#), LevelScan::Undecided);
         assert_eq!(
             scan_level(br#"{"@t":"2026-11-20T10:00:00Z","@mt":"x"}"#),

@@ -24,6 +24,7 @@ pub(super) fn head(line: &[u8]) -> Option<TextHead> {
         [b'A'..=b'W', b',', b' ', b'[', ..] => ruby(line),
         [b'I' | b'W' | b'E' | b'F', b'0'..=b'9', ..] => glog(line),
         [b'0' | b'1', b'0'..=b'9', b'-', ..] => logcat(line),
+        [b'A'..=b'W', b' ', b'0'..=b'9', ..] => lettered(line),
         _ => None,
     }
 }
@@ -47,6 +48,30 @@ fn glog(line: &[u8]) -> Option<TextHead> {
         message: 6 + used + pad,
         family: FormatFamily::Plain,
     })
+}
+
+/// Parses `E 2026-11-20 10:00:00,123 message`, as a pattern of Python's logging writes it (`%(levelname).1s`).
+fn lettered(line: &[u8]) -> Option<TextHead> {
+    let level = match *line.first()? {
+        b'C' => Some(EntryLevel::Fatal),
+        // A level of the application's own.
+        letter => level(letter),
+    };
+    let (moment, used) = LogTime::parse_prefix(line.get(2..)?)?;
+    let message = 2 + used + usize::from(line.get(2 + used) == Some(&b' '));
+    let stamp = Some(WrittenTime::Full(moment));
+    Some(TextHead { stamp, level, message, family: FormatFamily::Plain })
+}
+
+/// Parses what follows the time in a line of etcd before its version 3.5: `E | etcdserver: message`.
+pub(super) fn capnslog(rest: &[u8]) -> Option<TextHead> {
+    let level = match *rest.first()? {
+        b'C' => EntryLevel::Fatal,
+        b'N' => EntryLevel::Info,
+        b'T' => EntryLevel::Trace,
+        letter => level(letter)?,
+    };
+    (rest.get(1..4) == Some(b" | ")).then(|| TextHead::untimed(Some(level), 4))
 }
 
 /// Parses `E, [2026-11-20T10:00:00.123456 #7] ERROR -- : message`.
@@ -87,11 +112,12 @@ mod tests {
             ("W, [2026-11-20T10:00:00.123456 #7]  WARN -- : low", EntryLevel::Warn, "low"),
             ("F, [2026-11-20T10:00:00.123456 #7] FATAL -- rails: gone", EntryLevel::Fatal, "gone"),
             ("11-20 10:00:00.123  1234  5678 E Tag: boom", EntryLevel::Error, "Tag: boom"),
+            ("C 2026-11-20 10:00:00,123 gone", EntryLevel::Fatal, "gone"),
         ] {
             let head = head(line.as_bytes()).unwrap();
             assert_eq!((head.level, &line[head.message..]), (Some(expected), message), "{line}");
         }
-        for line in ["E1120", "I am", "E, [", "11-20 x", "Error: x"] {
+        for line in ["E1120", "I am", "I 2 am", "E, [", "11-20 x", "Error: x"] {
             assert!(head(line.as_bytes()).is_none(), "{line}");
         }
     }

@@ -76,6 +76,16 @@ impl EntryLevel {
         })
     }
 
+    /// Returns the level of an HTTP status: a server's failure is an error, and a client's a warning.
+    pub(super) fn from_status(status: u16) -> Option<Self> {
+        match status {
+            500..=599 => Some(Self::Error),
+            400..=499 => Some(Self::Warn),
+            100..=399 => Some(Self::Info),
+            _ => None,
+        }
+    }
+
     /// Returns the level that `number` stands for on `scale`.
     pub(super) fn from_number(number: i64, scale: LevelScale) -> Option<Self> {
         Some(match (scale, number) {

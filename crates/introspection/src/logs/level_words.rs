@@ -48,11 +48,23 @@ fn search(rest: &[u8], timed: bool, strict: bool) -> Option<(EntryLevel, Option<
         if strict && !is_column(token, length) {
             return None;
         }
-        (first, only_groups) = (false, false);
+        // A program with its process, `unbound[12:0]`, is passed over as a group is.
+        (first, only_groups) = (false, only_groups && is_program(token.get(..length).unwrap_or_default()));
         at += length;
         remaining = remaining.saturating_sub(length);
     }
     None
+}
+
+/// Returns whether `word` is a program with the number of its process: `app[12]` or `app[12:0]:`.
+fn is_program(word: &[u8]) -> bool {
+    let word = word.strip_suffix(b":").unwrap_or(word);
+    let Some(open) = memchr::memchr(b'[', word) else { return false };
+    let number = word.get(open + 1..).and_then(|rest| rest.strip_suffix(b"]"));
+    open > 0
+        && number.is_some_and(|number| {
+            !number.is_empty() && number.iter().all(|byte| byte.is_ascii_digit() || *byte == b':')
+        })
 }
 
 /// Returns whether the word of `length` bytes that `token` begins with is no word of a message: it is a number or a time,
@@ -120,8 +132,10 @@ fn token_level(token: &[u8], length: usize, timed: bool, leads: bool) -> Option<
         let ended = matches!(after, None | Some(b' ' | b'\t' | b']' | b')' | b'>' | b'|' | b':' | b','));
         let marked = after == Some(b':') && matches!(token.get(count + 1), None | Some(b' ' | b'\t'))
             || after == Some(b':') && leads;
-        // In lower case these are ordinary words.
-        let ordinary = matches!(name, b"log" | b"default" | b"config" | b"fine" | b"http" | b"success");
+        // But in capitals, these are ordinary words.
+        let ordinary = [&b"log"[..], b"default", b"config", b"fine", b"http", b"success"]
+            .iter()
+            .any(|word| name.eq_ignore_ascii_case(word));
         if upper && (ended || matches!(after, Some(b'/' | b'-') if leads))
             || leads && ended && (marked || timed && !ordinary)
         {
@@ -182,6 +196,10 @@ mod tests {
             ("[api] error: boom", "error"),
             ("[fatal.handlers] [INFO ] up", "info"),
             ("trace-id-7 ERROR boom", "error"),
+            ("unbound[12:0] error: boom", "error"),
+            ("app[12]: warning: boom", "warn"),
+            ("app[x] error: boom", "-"),
+            ("Config loaded from app.conf", "-"),
         ] {
             assert_eq!(found(rest), level, "{rest}");
         }

@@ -129,7 +129,9 @@ impl LineClassifier {
                 self.remember(line.get(..used), level);
                 LineKind::head(Some(level), LineFormat::Json)
             }
-            LevelScan::Absent if line.trim_ascii_end().len() > 2 => LineKind::head(None, LineFormat::Json),
+            LevelScan::Absent if line.trim_ascii_end().len() > 2 => {
+                LineKind::head(json::request_level(line), LineFormat::Json)
+            }
             LevelScan::Absent => LineKind::new(LineShape::Continuation),
             LevelScan::Undecided => match json::parse(line) {
                 Some(parsed) => LineKind::head(parsed.level, LineFormat::Json),
@@ -210,6 +212,10 @@ fn classify_text(line: &[u8]) -> LineKind {
     let line = plain.as_deref().unwrap_or(line);
     if let Some(pairs) = logfmt::pairs(line) {
         return LineKind::head(logfmt::level(&pairs), LineFormat::Logfmt);
+    }
+    // The machine itself writes this of an exception that nobody caught, whatever stands before.
+    if line.starts_with(b"Exception in thread \"") {
+        return LineKind::head(Some(EntryLevel::Error), LineFormat::Text);
     }
     // A logger may write an exception's line behind its own time.
     if stack_trace::is_exception(line) && !plain::is_timed(line) {

@@ -79,6 +79,7 @@ mod query;
 mod read_at;
 mod reader;
 mod recency;
+mod request_lines;
 mod skipped;
 mod stack_trace;
 mod syslog;

@@ -4,7 +4,7 @@ use super::head::{FormatFamily, TextHead};
 use super::level::EntryLevel;
 use super::level_words::find_level;
 use super::log_time::{LogTime, WrittenTime, clock_prefix, yearless_prefix};
-use super::{frameworks, iis_haproxy, klog, stack_trace, syslog, web_server};
+use super::{frameworks, iis_haproxy, klog, request_lines, stack_trace, syslog, web_server};
 
 /// Parses the head of an entry: a line with a time in front, or with a level near its beginning.
 // The order is from what the first bytes decide to what has to search.
@@ -25,7 +25,7 @@ pub(super) fn head(line: &[u8]) -> Option<TextHead> {
     let timed = line.get(at + bracket..).unwrap_or_default();
     let written = WrittenTime::parse_prefix(timed)
         .or_else(|| yearless_prefix(timed))
-        .or_else(|| epoch_prefix(timed))
+        .or_else(|| epoch_prefix(timed, bracket == 1))
         .or_else(|| Some((WrittenTime::Unplaced, clock_prefix(timed)?)));
     let Some((stamp, used)) = written else { return untimed(line, at, priority) };
     let stamp = Some(stamp);
@@ -44,6 +44,11 @@ pub(super) fn head(line: &[u8]) -> Option<TextHead> {
     let own = frameworks::php(rest)
         .or_else(|| frameworks::dotnet(rest))
         .or_else(|| frameworks::rails_completed(rest))
+        .or_else(|| frameworks::twisted(rest))
+        .or_else(|| klog::capnslog(rest))
+        .or_else(|| request_lines::server(rest))
+        .or_else(|| frameworks::workflow(rest))
+        .or_else(|| frameworks::postgres_csv(rest))
         .or_else(|| panic_message(rest));
     if let Some(own) = own {
         return Some(TextHead { stamp, message: at + own.message, ..own });
@@ -54,9 +59,17 @@ pub(super) fn head(line: &[u8]) -> Option<TextHead> {
     }
     match (find_level(rest, true), priority) {
         (Some((level, after)), _) => {
-            head(Some(level), after.map_or(at, |after| skip_separators(line, at + after)))
+            head(Some(with_status(level, rest)), after.map_or(at, |after| skip_separators(line, at + after)))
         }
         (None, level) => head(level, at),
+    }
+}
+
+/// Returns the level of a line that a server wrote as information about a request: that of its status.
+fn with_status(level: EntryLevel, rest: &[u8]) -> EntryLevel {
+    match level {
+        EntryLevel::Info => request_lines::quoted_status(rest).unwrap_or(level),
+        _ => level,
     }
 }
 
@@ -77,13 +90,19 @@ fn syslog_head(line: &[u8], prioritized: bool) -> Option<TextHead> {
 fn untimed(line: &[u8], at: usize, priority: Option<EntryLevel>) -> Option<TextHead> {
     if let Some(head) = web_server::head(line)
         .or_else(|| iis_haproxy::haproxy(line))
+        .or_else(|| request_lines::morgan(line))
         .or_else(|| frameworks::redis(line))
         .or_else(|| frameworks::words(line))
+        .or_else(|| frameworks::dmesg(line))
+        .or_else(|| frameworks::workflow(line))
+        .or_else(|| request_lines::load_balancer(line))
+        .or_else(|| frameworks::sign(line))
     {
         return Some(head);
     }
     match (find_level(line.get(at..).unwrap_or_default(), false), priority) {
         (Some((level, after)), _) => {
+            let level = with_status(level, line);
             let Some(after) = after else { return Some(TextHead::untimed(Some(level), at)) };
             // The time may stand behind the level: `WARNING 2026-11-20 10:00:00,123 low`.
             let message = skip_separators(line, at + after);
@@ -106,8 +125,18 @@ fn panic_message(rest: &[u8]) -> Option<TextHead> {
     caught.then(|| TextHead::untimed(Some(EntryLevel::Error), 0))
 }
 
-/// Parses seconds since 1970 with a fraction of three or more digits: `1795168800.123`.
-fn epoch_prefix(text: &[u8]) -> Option<(WrittenTime, usize)> {
+/// Parses seconds since 1970 with a fraction of three or more digits, `1795168800.123`, or ten digits that brackets or a
+/// colon and a blank end, `[1795168800]` and `1795168800: `.
+fn epoch_prefix(text: &[u8], in_bracket: bool) -> Option<(WrittenTime, usize)> {
+    let is_whole = text.get(..10).is_some_and(|digits| digits.iter().all(u8::is_ascii_digit));
+    let is_ended = match in_bracket {
+        true => text.get(10) == Some(&b']'),
+        false => text.get(10..12) == Some(b": "),
+    };
+    if is_whole && is_ended {
+        let number = std::str::from_utf8(text.get(..10)?).ok()?;
+        return Some((WrittenTime::Full(LogTime::parse(number)?), 10));
+    }
     let digits = |from: usize| {
         text.get(from..).unwrap_or_default().iter().take(10).take_while(|byte| byte.is_ascii_digit()).count()
     };

@@ -51,8 +51,13 @@ fn parse(line: &[u8]) -> Option<SyslogHeader<'_>> {
     if line.get(at) != Some(&b' ') {
         return None;
     }
-    let (host, tag_start) = word(line, at + 1)?;
-    if EntryLevel::from_name(host).is_some() || matches!(host.first()?, b'[' | b'-' | b'|' | b'(' | b'<') {
+    let (host, tag_start) = match word(line, at + 1)? {
+        // Without a host, as programs write it that are not started by a service manager.
+        (tag, _) if sure && tag.ends_with(b"]:") => (&b""[..], at + 1),
+        named => named,
+    };
+    let is_no_host = |byte: &u8| matches!(byte, b'[' | b'-' | b'|' | b'(' | b'<');
+    if EntryLevel::from_name(host).is_some() || host.first().is_some_and(is_no_host) {
         return None;
     }
     // The tag ends with a colon, and may have the process in brackets.
@@ -89,7 +94,8 @@ fn modern(line: &[u8], at: usize, priority: Option<EntryLevel>) -> Option<Syslog
     let (pid, at) = word(line, at)?;
     let (id, at) = word(line, at)?;
     let (data, mut message) = structured_data(line, at)?;
-    if line.get(message) == Some(&b' ') {
+    // rsyslog keeps the blank that other forms have before the message.
+    while line.get(message) == Some(&b' ') {
         message += 1;
     }
     if line.get(message..message + 3) == Some(b"\xef\xbb\xbf") {
@@ -181,6 +187,8 @@ mod tests {
                 r#"info up {"host":"web1","app":"app","msgid":"ID47","data":"[a@1 b=\"c\\]\"][d]"}"#,
             ),
             ("<34>1 - - - - - - boom", "fatal boom {}"),
+            ("<34>1 - h - - - -  boom", r#"fatal boom {"host":"h"}"#),
+            ("Nov 20 10:00:00 dnsmasq[7]: warning: low", r#"warn warning: low {"app":"dnsmasq","pid":"7"}"#),
             ("2026-11-20T10:00:00Z ERROR app[1]: boom", "-"),
             ("2026-11-20T10:00:00Z main: up", "-"),
             ("Nov 20 10:00:00 and then", "-"),

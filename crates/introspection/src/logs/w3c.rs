@@ -85,12 +85,7 @@ impl W3cLayout {
             Some(value) => Some(std::str::from_utf8(value).ok()?.parse::<u16>().ok()?),
             None => None,
         };
-        let level = status.and_then(|status| match status {
-            500..=599 => Some(EntryLevel::Error),
-            400..=499 => Some(EntryLevel::Warn),
-            100..=399 => Some(EntryLevel::Info),
-            _ => None,
-        });
+        let level = status.and_then(EntryLevel::from_status);
         let stamp = match (text(self.date), text(self.time)) {
             // The format has times in UTC.
             (Some(date), Some(time)) => LogTime::parse(&format!("{date}T{time}Z")).map(WrittenTime::Full),

@@ -134,6 +134,10 @@ impl Profiler {
             target = resolver.resolve(request.target.as_deref()) => target?,
             () = cancel.cancelled() => return Err(Error::Cancelled),
         };
+        // Its connections are seen from outside.
+        if let Some(process) = target.process.as_ref().filter(|_| request.kind != TraceType::Network) {
+            process.check_not_stopped()?;
+        }
         let _lock = CaptureLock::acquire(&self.active, &target)?;
         let runtime = target.runtime_name();
         let pid = target.process.as_ref().map(|process| process.pid);

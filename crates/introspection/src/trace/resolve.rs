@@ -109,7 +109,10 @@ impl TargetResolver {
                 return Err(Error::Argument { parameter: "target", reason });
             }
         };
-        if let Some(process) = &resolved.process {
+        // A stopped process would let each probe wait for its time limit.
+        if let Some(process) = &resolved.process
+            && process.check_not_stopped().is_ok()
+        {
             match process.runtime {
                 // An endpoint that the target names is used as it is.
                 LanguageRuntime::Node | LanguageRuntime::Deno if resolved.inspector.is_none() => {

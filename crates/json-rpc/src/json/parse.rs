@@ -37,22 +37,35 @@ impl<'a> Json<'a> {
     ///
     /// The text is not JSON, or parsers disagree about it: see the module.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        Self::parse_within(bytes, MAX_VALUES).map(|(value, _)| value)
+    }
+
+    /// Parses a text as [`parse`](Self::parse) does, of at most `max_values` values. Returns also how many it has.
+    ///
+    /// # Errors
+    ///
+    /// The text is not JSON, parsers disagree about it, or it has more values.
+    pub fn parse_within(bytes: &'a [u8], max_values: usize) -> Result<(Self, usize), ParseError> {
         // Checked once for the whole text, so that every slice below may be taken as text without another check.
         let text = std::str::from_utf8(bytes)
             .map_err(|error| ParseError { problem: "not UTF-8", offset: error.valid_up_to() })?;
-        let mut parser = JsonParser { text, offset: 0, values: 0 };
+        let mut parser = JsonParser { text, offset: 0, values: 0, max_values };
         parser.skip_whitespace();
         let value = parser.value(0)?;
         parser.skip_whitespace();
-        if parser.offset < text.len() { Err(parser.error("more than one value")) } else { Ok(value) }
+        if parser.offset < text.len() {
+            return Err(parser.error("more than one value"));
+        }
+        Ok((value, parser.values))
     }
 }
 
-/// A recursive-descent parser; `values` counts towards [`MAX_VALUES`].
+/// A recursive-descent parser; `values` counts towards `max_values`.
 struct JsonParser<'a> {
     text: &'a str,
     offset: usize,
     values: usize,
+    max_values: usize,
 }
 
 impl<'a> JsonParser<'a> {
@@ -76,7 +89,7 @@ impl<'a> JsonParser<'a> {
             return Err(self.error("nested too deep"));
         }
         self.values += 1;
-        if self.values > MAX_VALUES {
+        if self.values > self.max_values {
             return Err(self.error("too many values"));
         }
         match self.peek() {

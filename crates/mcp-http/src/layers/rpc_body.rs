@@ -1,13 +1,15 @@
 //! Reads the JSON-RPC message of a request, strictly. The inner layers find the [`RpcRequest`] in the request.
 
+use crate::limits::account::CallerAccount;
 use crate::mcp_request::{McpRequest, RpcRequest};
 use crate::middleware::Next;
+use crate::refusal;
 use crate::response;
 use crate::state::App;
 use crate::telemetry::attributes::TraceParent;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use json_rpc::json::Json;
 use json_rpc::message::{Message, MessageKind};
@@ -37,6 +39,13 @@ const SINGLE_HEADERS: [&str; 8] = [
 const PARSE_ERROR: i32 = -32700;
 pub(crate) const INVALID_REQUEST: i32 = -32600;
 
+/// The largest message that is read and parsed beside others of its caller, in bytes.
+const MAX_SMALL_BODY_BYTES: usize = 64 * 1024;
+/// The most values of a message, names of members aside. What is large for a good reason has long strings.
+const MAX_MESSAGE_VALUES: usize = 50_000;
+/// The bytes that a caller is charged for each value of its messages, beside their own: parsed, it takes as many.
+const CHARGED_VALUE_BYTES: usize = 32;
+
 /// Reads the body of a request and refuses one that two parsers could read differently: rmcp parses it again.
 pub(crate) async fn read_message(
     app: App,
@@ -50,19 +59,76 @@ pub(crate) async fn read_message(
     let body = std::mem::take(request.http.body_mut());
     // Another method asks for a stream of events, or ends a session.
     if request.http.method() == Method::POST {
-        let body = match read_body(app, request.http.headers(), body).await {
+        let headers = request.http.headers();
+        if let Some(refusal) = ambiguous_body(headers) {
+            return refusal;
+        }
+        let length = declared_length(headers);
+        // A large message is read and parsed beside no other of its caller: its memory and its time are bounded before
+        // they are spent.
+        let permit = match length.is_none_or(|length| length > MAX_SMALL_BODY_BYTES as u64) {
+            false => None,
+            true => match request.account.acquire_message().await {
+                Ok(permit) => Some(permit),
+                Err(rejection) => return refusal::over_limit(app, &request.principal, None, &rejection),
+            },
+        };
+        let body = match read_body(app, length, body).await {
             Ok(body) => body,
             Err(error) => return error.into_response(app),
         };
-        request.account.charge(body.len());
         app.metrics.bytes_received.inc_by(body.len() as u64);
-        match RpcRequest::parse(&body) {
+        let (message, values) = parse(&request.account, &body).await;
+        request.account.charge(body.len() + values * CHARGED_VALUE_BYTES);
+        drop(permit);
+        match message {
             Ok(message) => request.message = Arc::new(message),
             Err(refusal) => return *refusal,
         }
         *request.http.body_mut() = Body::from(body);
     }
     next(request).await
+}
+
+/// Parses a message, a large one on a thread of its own: the threads of the runtime answer other callers meanwhile.
+/// Returns also the number of values that the caller is charged for.
+async fn parse(account: &CallerAccount, body: &Bytes) -> (Result<RpcRequest, Box<Response>>, usize) {
+    if body.len() <= MAX_SMALL_BODY_BYTES {
+        return RpcRequest::parse(body);
+    }
+    let permit = account.acquire_parser().await;
+    let copy = body.clone();
+    let parsed = tokio::task::spawn_blocking(move || {
+        let parsed = RpcRequest::parse(&copy);
+        drop(permit);
+        parsed
+    });
+    parsed.await.unwrap_or_else(|_| {
+        // The runtime ends, or the parser panicked: nothing was read.
+        let refusal =
+            response::rpc_error(StatusCode::SERVICE_UNAVAILABLE, None, PARSE_ERROR, "the server ends");
+        (Err(Box::new(refusal)), 0)
+    })
+}
+
+/// Refuses a body whose length or form a proxy could read differently: one with both a length and a transfer coding
+/// (RFC 9112 §6.1), and one that is encoded, which this server does not decode (RFC 9110 §8.4).
+fn ambiguous_body(headers: &HeaderMap) -> Option<Response> {
+    if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
+        let message = "a request has a Content-Length or a Transfer-Encoding, not both";
+        return Some(response::rpc_error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, message));
+    }
+    let is_plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
+        return None;
+    }
+    let message = "a request's body is not encoded: send it without Content-Encoding";
+    let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    Some(response::rpc_error(status, None, INVALID_REQUEST, message))
+}
+
+fn declared_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok())
 }
 
 /// Returns the first of [`SINGLE_HEADERS`] that a request has twice.
@@ -99,11 +165,9 @@ impl BodyError {
     }
 }
 
-/// Reads a body within the limits on its size and its time.
-async fn read_body(app: App, headers: &HeaderMap, body: Body) -> Result<Bytes, BodyError> {
+/// Reads a body of this declared length within the limits on its size and its time.
+async fn read_body(app: App, length: Option<u64>, body: Body) -> Result<Bytes, BodyError> {
     // A declared length is refused before a byte is read. `Limited` counts the bytes of a body that declares none.
-    let length =
-        headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if length.is_some_and(|length| length > app.max_body_bytes as u64) {
         return Err(BodyError::TooLarge);
     }
@@ -120,24 +184,35 @@ fn is_length_limit(error: &(dyn Error + 'static)) -> bool {
 }
 
 impl RpcRequest {
-    fn parse(body: &[u8]) -> Result<Self, Box<Response>> {
-        let message = Message::parse(body).map_err(|invalid| {
-            let (id, code) = (invalid.id.as_ref(), invalid.code);
-            Box::new(response::rpc_error(StatusCode::BAD_REQUEST, id, code, &invalid.problem))
-        })?;
+    /// Returns the request in `body`, or the answer to one that cannot be read, and the number of values in it.
+    fn parse(body: &[u8]) -> (Result<Self, Box<Response>>, usize) {
+        match Message::parse_within(body, MAX_MESSAGE_VALUES) {
+            Ok((message, values)) => (Ok(Self::new(&message)), values),
+            Err(invalid) => {
+                let (id, code) = (invalid.id.as_ref(), invalid.code);
+                let refusal = response::rpc_error(StatusCode::BAD_REQUEST, id, code, &invalid.problem);
+                // As much as it may have cost: a value and its sign have two bytes.
+                (Err(Box::new(refusal)), (body.len() / 2).min(MAX_MESSAGE_VALUES))
+            }
+        }
+    }
+
+    fn new(message: &Message<'_>) -> Self {
         let tool =
             message.params().and_then(|params| params.get("name")).and_then(Json::as_str).unwrap_or_default();
         let tool = tool.to_owned();
         let meta = |name: &str| message.meta()?.get(name)?.as_str().map(str::to_owned);
         let parent = meta("traceparent")
             .map(|traceparent| TraceParent { traceparent, tracestate: meta("tracestate") });
-        Ok(match message.kind {
+        match &message.kind {
             MessageKind::Request { id, method } => {
                 let tool = (method == "tools/call").then_some(tool);
-                Self { id: Some(id), method, tool, parent }
+                Self { id: Some(id.clone()), method: method.clone(), tool, parent }
             }
-            MessageKind::Notification { method } => Self { id: None, method, tool: None, parent },
+            MessageKind::Notification { method } => {
+                Self { id: None, method: method.clone(), tool: None, parent }
+            }
             MessageKind::Response { .. } => Self::default(),
-        })
+        }
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct CallerAccount {
     usage: Mutex<CallerUsage>,
     call_permits: Arc<Semaphore>,
     program_permits: Arc<Semaphore>,
+    /// For reading and parsing a large message: one at a time.
+    message_permit: Arc<Semaphore>,
     shared: Arc<ServerCapacity>,
 }
 
@@ -69,7 +71,8 @@ impl CallerAccount {
         };
         let (call_permits, program_permits) =
             (semaphore(limits.calls_in_flight), semaphore(limits.processes));
-        Self { limits, usage: Mutex::new(usage), call_permits, program_permits, shared }
+        let message_permit = semaphore(1);
+        Self { limits, usage: Mutex::new(usage), call_permits, program_permits, message_permit, shared }
     }
 
     /// Returns the limits of the caller.
@@ -120,6 +123,33 @@ impl CallerAccount {
         usage.recent_bytes += bytes;
         drop(usage);
         self.shared.usage().bytes.spend(bytes, now);
+    }
+
+    /// Waits until the caller may send a large message, which is read and parsed one at a time for each caller.
+    ///
+    /// # Errors
+    /// The queue is full, or those before it took longer than the caller's `queue_timeout`.
+    pub(crate) async fn acquire_message(&self) -> Result<OwnedSemaphorePermit, LimitRejection> {
+        if let Ok(permit) = Arc::clone(&self.message_permit).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let _queued = self.join_queue()?;
+        let acquired = Arc::clone(&self.message_permit).acquire_owned();
+        match tokio::time::timeout(self.limits.queue_timeout, acquired).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(LimitRejection {
+                reason: format!(
+                    "for {} ms other large messages of this caller were read, which is done one at a time",
+                    self.limits.queue_timeout.as_millis()
+                ),
+                retry_after: RETRY_LATER,
+            }),
+        }
+    }
+
+    /// Waits for a processor on which a large message may be parsed.
+    pub(crate) async fn acquire_parser(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.shared.parse_permits).acquire_owned().await.ok()
     }
 
     /// Returns the bytes of the last seconds.

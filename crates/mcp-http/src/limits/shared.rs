@@ -13,6 +13,8 @@ pub(super) struct ServerCapacity {
     /// The host's, so that a call which holds one waits for no other.
     pub(super) call_permits: CallPermits,
     pub(super) program_permits: Arc<Semaphore>,
+    /// For parsing large messages: half of the processors, so that the others answer the callers of small ones.
+    pub(super) parse_permits: Arc<Semaphore>,
     usage: Mutex<ServerUsage>,
 }
 
@@ -30,12 +32,14 @@ impl ServerCapacity {
     /// Makes a server that is not in use.
     pub(super) fn new(limits: ServerLimits, call_permits: CallPermits) -> Self {
         let now = tokio::time::Instant::now().into_std();
+        let processors = std::thread::available_parallelism().map_or(2, |count| count.get().max(2) as u64);
         let saved_up = limits.bytes_per_second.saturating_mul(2);
         let bytes = TokenBucket::new(saved_up, limits.bytes_per_second, Duration::from_secs(1), now);
         Self {
             limits,
             call_permits,
             program_permits: semaphore(limits.processes),
+            parse_permits: semaphore(processors / 2),
             usage: Mutex::new(ServerUsage { bytes, queued: 0, active_callers: (1, now) }),
         }
     }

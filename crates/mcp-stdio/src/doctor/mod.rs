@@ -69,10 +69,8 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
                 _ => ok("tools", format!("{tools} are offered")),
             });
             findings.push(ok("environment", server.environment));
-            findings.push(permissions::confinement(
-                server.confinement,
-                process_runner::Confinement::available().err().map(|why| why.to_string()),
-            ));
+            findings
+                .push(permissions::confinement(server.confinement, process_runner::Confinement::available()));
         }
         Err(error) => {
             findings.push(broken(

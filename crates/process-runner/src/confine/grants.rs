@@ -10,7 +10,8 @@ use super::level::{ConfinementLevel, SystemCallPermission};
 /// then; most callers begin with [`Confinement::project`]. A command gets it by
 /// [`Command::confined`](crate::Command::confined). The program can neither leave it nor widen it.
 ///
-/// It works on Linux, by Landlock (landlock(7)); [`Confinement::available`] says whether this system has it. A command
+/// It works on Linux, in [layers](super::ConfinementLevel): Landlock (landlock(7)), a filter of system calls (seccomp(2)) and
+/// namespaces (namespaces(7)). [`Confinement::available`] says what this system has. A command
 /// whose confinement cannot be enforced does not start, unless [`best_effort`](Confinement::best_effort) was
 /// chosen: then [`Output::confinement`](crate::Output::confinement) says what is missing.
 ///
@@ -26,15 +27,21 @@ use super::level::{ConfinementLevel, SystemCallPermission};
 ///
 /// # What is enforced
 ///
-/// | | since Landlock ABI (Linux) |
-/// | --- | --- |
-/// | files are read, written, created, removed, renamed and linked only where granted, under any name | 1 (5.13) |
-/// | files may be renamed and linked from one granted folder to another (before, they never may) | 2 (5.19) |
-/// | a file that may not be written may not be shortened by `truncate(2)` either | 3 (6.2) |
-/// | no TCP: neither `bind` nor `connect`, if [`network`](Confinement::network) is false | 4 (6.7) |
-/// | no `ioctl(2)` on devices that are not writable | 5 (6.10) |
-/// | no signal to a process outside, this one included | 6 (6.12) |
-/// | no connection to an abstract Unix socket of a process outside | 6 (6.12) |
+/// | at the level | | since |
+/// | --- | --- | --- |
+/// | `filesystem` | files are read, written, created, removed, renamed and linked only where granted, under any name | Landlock ABI 1 (Linux 5.13) |
+/// | | files may be renamed and linked from one granted folder to another (before, they never may) | 2 (5.19) |
+/// | | a file that may not be written may not be shortened by `truncate(2)` either | 3 (6.2) |
+/// | | no TCP: neither `bind` nor `connect`, if [`network`](Confinement::network) is false | 4 (6.7) |
+/// | | no `ioctl(2)` on devices that are not writable | 5 (6.10) |
+/// | | no signal to a process outside, this one included; no connection to an abstract Unix socket of one | 6 (6.12) |
+/// | `system_calls` | no calls that builds and tests do not need: keys, BPF, modules, `io_uring`, mounts; tracing, profiling and new namespaces unless [allowed](Confinement::allow); no limits of other processes; no raw and no unusual sockets, and without network none but Unix and netlink | x86-64, AArch64, RISC-V |
+/// | `namespaces` | what is not granted is not mounted: no metadata of it and no Unix socket in it; attributes of what may not be written are read-only; `/tmp` and `/dev/shm` of its own; no other process can be seen or named; no IPC of others; without network, only a loopback interface of its own | 5.12, x86-64 and AArch64; root or user namespaces |
+/// | `strict` | no change of a file's mode, owner, times or other attributes, anywhere | as `system_calls` |
+///
+/// Programs with the same confinement share namespaces, and so `/tmp`, `/dev/shm` and the sight of each other. They are
+/// made at the first start, and end with this process: the kernel then ends every program in them. A process number that
+/// such a program prints is that of its namespace.
 ///
 /// Every ABI also refuses `ptrace(2)` of a process outside, and so its `/proc/PID/environ`, `mem`, `fd` and `root`;
 /// `mount(2)`; new privileges by set-user-id programs (`sudo` does not work); and new device files, to root too. Each
@@ -43,17 +50,15 @@ use super::level::{ConfinementLevel, SystemCallPermission};
 ///
 /// # What is not enforced
 ///
-/// - `connect(2)` to a Unix socket that has a *path* is allowed wherever file permissions allow it. A daemon
-///   that listens on one must check its peers. (Landlock ABI 9 can refuse it; this crate does not ask for it yet.)
-/// - UDP, raw, netlink and other sockets that are not TCP are allowed. Without network a name is still resolved, and
-///   a datagram can carry data out.
-/// - Metadata: `stat(2)`, `chmod(2)`, `chown(2)`, `utime(2)`, `setxattr(2)`, `access(2)` and `chdir(2)` work
-///   everywhere, so a program can find out whether a name exists.
+/// - Below the level `namespaces`: a Unix socket that has a *path* can be connected to wherever file permissions allow it;
+///   `stat(2)`, `chmod(2)`, `chown(2)`, `utime(2)`, `setxattr(2)`, `access(2)` and `chdir(2)` work everywhere; the command
+///   lines of all processes can be read where `/proc` is granted.
+/// - At the level `filesystem`: UDP, raw, netlink and other sockets that are not TCP are allowed. Without network a name is
+///   still resolved, and a datagram can carry data out.
 /// - Open descriptors keep their rights. The child has standard input, output and error and no other; a file given
 ///   by [`Stdin::File`](crate::Stdin::File) may be used in every way it was opened for.
 /// - What the child writes, others may run later: a build script in a shared package cache, a hook in a repository. A
 ///   grant of write access is a grant of trust.
-/// - The command lines (`/proc/PID/cmdline`) of all processes can be read where `/proc` is granted.
 /// - Time and output are bounded by [`Limits`](crate::Limits). Memory and the number of processes are not bounded.
 ///
 /// # As root
@@ -76,8 +81,19 @@ pub struct Confinement {
     network: bool,
     temp: Option<PathBuf>,
     best_effort: bool,
+    #[cfg_attr(feature = "serde", serde(default))]
     level: ConfinementLevel,
+    #[cfg_attr(feature = "serde", serde(default))]
     permissions: Vec<SystemCallPermission>,
+    /// Links on the way to granted paths, with their targets. Where only what is granted is mounted, they are made anew.
+    #[cfg_attr(feature = "serde", serde(default))]
+    links: Vec<(PathBuf, PathBuf)>,
+    /// True if the program must be able to go on after this process.
+    #[cfg_attr(feature = "serde", serde(default))]
+    outlives: bool,
+    /// True if programs get a `/tmp` of their own where they can.
+    #[cfg_attr(feature = "serde", serde(default))]
+    private_temp: bool,
 }
 
 /// A path and the access to it.
@@ -131,11 +147,13 @@ impl Confinement {
     /// These are readable, as far as they exist now: `/usr`, `/bin`, `/sbin`, `/lib*`, `/etc`, `/opt`, `/nix`,
     /// `/gnu/store`, `/snap`, `/proc`, `/sys/devices/system`, `/sys/fs/cgroup`, transparent huge pages, and what
     /// `/etc/resolv.conf` leads to. These are writable: `/dev/null`, `zero`, `full`, `random`, `urandom`, `tty` and
-    /// `/dev/shm` (without which Python's `multiprocessing` has no locks; it is shared with all processes of this
-    /// user). `/tmp`, `/home`, `/run`, `/var` and `/dev/pts` are not granted. Toolchains and caches in a home are the
+    /// `/dev/shm` (without which Python's `multiprocessing` has no locks; below the level `namespaces` it is shared with
+    /// all processes of this user). `/home`, `/run`, `/var` and `/dev/pts` are not granted, and `/tmp` only where it is the
+    /// programs' own, at the level `namespaces`. Toolchains and caches in a home are the
     /// caller's to grant by [`read`](Self::read) and [`write`](Self::write): this crate reads no environment.
     pub fn project<P: Into<PathBuf>>(roots: impl IntoIterator<Item = P>, temp: impl Into<PathBuf>) -> Self {
         let mut confinement = Self::new().network(true).temp(temp);
+        confinement.private_temp = true;
         // Each path costs about 3 µs at every start, so those that do not exist are left out now.
         for (paths, write) in [(&SYSTEM_PATHS[..], false), (&DEVICE_PATHS[..], true)] {
             for path in paths.iter().map(Path::new).filter(|path| path.exists()) {
@@ -217,6 +235,16 @@ impl Confinement {
         self
     }
 
+    /// Leaves out namespaces, which end with this process, for a program that must be able to go on after it.
+    ///
+    /// If the level asks for them, they count as missing: without [`best_effort`](Self::best_effort) the program does not
+    /// start.
+    #[must_use]
+    pub fn outliving(mut self) -> Self {
+        self.outlives = true;
+        self
+    }
+
     /// Allows system calls that are refused by default.
     #[must_use]
     pub fn allow(mut self, permission: SystemCallPermission) -> Self {
@@ -278,6 +306,10 @@ impl Confinement {
         self.network
     }
 
+    pub(crate) fn must_outlive(&self) -> bool {
+        self.outlives
+    }
+
     pub(crate) fn chosen_level(&self) -> ConfinementLevel {
         self.level
     }
@@ -285,6 +317,16 @@ impl Confinement {
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only filters of system calls read it"))]
     pub(crate) fn permissions(&self) -> &[SystemCallPermission] {
         &self.permissions
+    }
+
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only namespaces need it"))]
+    pub(crate) fn links(&self) -> &[(PathBuf, PathBuf)] {
+        &self.links
+    }
+
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only namespaces have it"))]
+    pub(crate) fn has_private_temp(&self) -> bool {
+        self.private_temp
     }
 
     pub(crate) fn is_best_effort(&self) -> bool {
@@ -300,6 +342,11 @@ impl Confinement {
     }
 
     fn grant(&mut self, path: &Path, write: bool, root: bool) {
+        for link in links_on_the_way(path) {
+            if !self.links.contains(&link) {
+                self.links.push(link);
+            }
+        }
         self.push(AccessGrant { path: without_links(path), write, root });
     }
 
@@ -328,6 +375,35 @@ fn without_links(path: &Path) -> PathBuf {
     }
 }
 
+/// The most links that the kernel follows in one path (path_resolution(7)).
+const MAX_LINKS: usize = 40;
+
+/// Returns the links that are followed on the way to `path`, and their targets.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "reads only the links on the way to a path that the caller granted"
+)]
+fn links_on_the_way(path: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let mut links = Vec::new();
+    let mut rest = path.to_owned();
+    'again: while links.len() < MAX_LINKS {
+        let mut walked = PathBuf::new();
+        let mut components = rest.components();
+        while let Some(component) = components.next() {
+            walked.push(component);
+            let Ok(target) = std::fs::read_link(&walked) else { continue };
+            let remaining = components.as_path().to_owned();
+            // The folder of the link has no links itself: it was walked before, or this is the second turn.
+            let folder = walked.parent().map(without_links).unwrap_or_default();
+            links.push((walked.clone(), target.clone()));
+            rest = folder.join(target).join(remaining);
+            continue 'again;
+        }
+        break;
+    }
+    links
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -340,6 +416,21 @@ mod tests {
     fn a_path_within_another_is_kept_only_if_it_grants_more() {
         let confinement = Confinement::new().read("/a").read("/a/b").write("/a/c").read("/a/c/d").read("/ab");
         assert_eq!(paths(&confinement), ["/a", "/a/c", "/ab"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "makes what is looked at")]
+    fn links_are_kept_with_what_they_lead_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(path.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", path.join("first")).unwrap();
+        std::os::unix::fs::symlink(path.join("first"), path.join("second")).unwrap();
+        let confinement = Confinement::new().write(path.join("second/new"));
+        assert_eq!(paths(&confinement), [path.join("real/new").to_str().unwrap()]);
+        let links = [(path.join("second"), path.join("first")), (path.join("first"), "real".into())];
+        assert_eq!(confinement.links(), links);
     }
 
     #[test]

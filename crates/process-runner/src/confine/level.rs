@@ -14,10 +14,10 @@ pub enum ConfinementLevel {
     /// Landlock: files, TCP and signals.
     Filesystem,
     /// A seccomp filter: system calls that builds and tests do not need.
-    #[default]
     SystemCalls,
     /// Namespaces: only what is granted is mounted, other processes cannot be named, and without network there is a
     /// loopback interface of its own and no other.
+    #[default]
     Namespaces,
     /// The filter also refuses every change of a file's mode, owner, times and other attributes. `tar`, `git`,
     /// package managers and many builds fail then.

@@ -4,6 +4,8 @@ mod grants;
 mod level;
 mod protection;
 
+#[cfg(target_os = "linux")]
+pub(crate) use grants::AccessGrant;
 pub use grants::Confinement;
 pub use level::{ConfinementLevel, SystemCallPermission, UnknownConfinementName};
 pub(crate) use protection::SupportedProtections;

@@ -221,6 +221,9 @@ pub enum ConfinementProblem {
     /// A network namespace was chosen without a confinement, which keeps a program in it.
     #[error("a network namespace keeps a program in only with a confinement")]
     NamespaceUnconfined,
+    /// The folder to run in is not granted, and neither is anything in it.
+    #[error("the folder lies outside what it may reach")]
+    FolderOutside,
     /// The system call that confines failed; the error's source has the reason.
     #[error("the system refused")]
     SystemRefused,

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
@@ -72,7 +73,7 @@ pub(super) fn detect() -> Result<SupportedProtections, ConfinementUnavailable> {
 
 /// Returns what the ruleset of `confinement` handles, as far as the kernel knows it.
 // The kernel refuses a ruleset that names anything it does not know.
-fn attributes(confinement: &Confinement, supported: &SupportedProtections) -> RulesetAttributes {
+fn attributes(network: bool, supported: &SupportedProtections) -> RulesetAttributes {
     let mut all = RulesetAttributes::default();
     for (what, _, part) in PROTECTIONS {
         if supported.protections.contains(&what) {
@@ -85,25 +86,40 @@ fn attributes(confinement: &Confinement, supported: &SupportedProtections) -> Ru
     if supported.abi >= 2 {
         all.files |= REFER;
     }
-    if confinement.allows_network() {
+    if network {
         all.tcp = 0;
     }
     all
 }
 
-/// Creates the ruleset of `confinement`. Its paths mean what they mean to the calling process, so it is created where
-/// the program will be.
-pub(super) fn ruleset(confinement: &Confinement, supported: &SupportedProtections) -> io::Result<OwnedFd> {
-    let attributes = attributes(confinement, supported);
+/// A path and the access to it, beside those of a confinement.
+pub(super) struct ExtraGrant<'a> {
+    pub(super) path: &'a Path,
+    pub(super) write: bool,
+}
+
+/// Creates the ruleset of `confinement` and `extra`. `network` is true if TCP is not restricted. The paths mean what
+/// they mean to the calling process, so this is called where the program will be.
+pub(super) fn ruleset(
+    confinement: &Confinement,
+    extra: &[ExtraGrant<'_>],
+    network: bool,
+    supported: &SupportedProtections,
+) -> io::Result<OwnedFd> {
+    let attributes = attributes(network, supported);
     let ruleset = sys::landlock_ruleset(&attributes)?;
-    for grant in confinement.grants() {
+    let grants =
+        confinement.grants().iter().map(|grant| ExtraGrant { path: &grant.path, write: grant.write });
+    for ExtraGrant { path, write } in
+        grants.chain(extra.iter().map(|extra| ExtraGrant { path: extra.path, write: extra.write }))
+    {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         // The path's links were followed when it was granted. One that is there now was put there since, perhaps by
         // a confined program.
-        let Ok(object) = openat2(CWD, &grant.path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
+        let Ok(object) = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
             continue; // nothing is there that could be granted
         };
-        let mut rights = attributes.files & if grant.write { WRITE } else { READ };
+        let mut rights = attributes.files & if write { WRITE } else { READ };
         if FileType::from_raw_mode(fstat(&object)?.st_mode) != FileType::Directory {
             rights &= FILE_RIGHTS;
         }
@@ -119,7 +135,7 @@ mod tests {
     fn attributes_of(abi: u32, confinement: &Confinement) -> (u64, u64, u64) {
         let known = PROTECTIONS.iter().filter(|(_, since, _)| *since <= abi).map(|(what, ..)| *what);
         let supported = SupportedProtections { abi, protections: known.collect() };
-        let attributes = attributes(confinement, &supported);
+        let attributes = attributes(confinement.allows_network(), &supported);
         (attributes.files, attributes.tcp, attributes.scoped)
     }
 

@@ -22,7 +22,7 @@ use super::resolve;
 use super::resources::exhausted_resource;
 use super::run_id::RunId;
 use super::sys::{self, ChildFolder, SpawnRequest};
-use super::{StartBoundary, StartFailure, confined};
+use super::{StartBoundary, StartFailure, start};
 use crate::command::{Command, TerminalSize};
 use crate::confine::ConfinementProblem;
 use crate::environment::{EnvironmentEntry, InheritedEnv, c_variable};
@@ -241,13 +241,6 @@ pub(crate) fn launch(
         })?),
         None => None,
     };
-    // Nobody else can name the terminal that was opened for this run.
-    let confinement = match (&command.confinement, &ends.terminal) {
-        (Some(confinement), Some(path)) if command.terminal.is_some() => {
-            Some(Cow::Owned(confinement.clone().write(path)))
-        }
-        (confinement, _) => confinement.as_ref().map(Cow::Borrowed),
-    };
     let request = SpawnRequest {
         program: &prepared.program,
         arguments: &prepared.arguments,
@@ -260,13 +253,21 @@ pub(crate) fn launch(
         stdio: [stdin, ends.stdout.as_fd(), ends.stderr.as_ref().unwrap_or(&ends.stdout).as_fd()],
         terminal: terminal.as_deref(),
     };
-    let boundary =
-        StartBoundary { confinement: confinement.as_deref(), namespace: command.network_namespace.as_ref() };
-    let started = confined(&boundary, || spawn_with_retries(&request, busy_retry, is_abandoned));
+    // Nobody else can name the terminal that was opened for this run, so the program may use it.
+    let granted_terminal = ends.terminal.as_deref().filter(|_| command.terminal.is_some());
+    let boundary = StartBoundary {
+        confinement: command.confinement.as_ref(),
+        network: command.network_namespace.as_ref(),
+        terminal: granted_terminal,
+    };
+    let started = start(&boundary, &request, |attempt| start_with_retries(busy_retry, is_abandoned, attempt));
     // The child has its ends. Ours would only count against our limit, and keep the pipes from ending.
     drop(ends);
     let (pid, at) = started.map_err(|failure| match failure {
         StartFailure::Confinement(error) => confinement_error(command, error),
+        StartFailure::FolderOutside => {
+            command.error(SpawnErrorKind::Confinement { problem: ConfinementProblem::FolderOutside }, None)
+        }
         StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
     })?;
     Ok(StartedLeader { at, leader: Arc::new(ProcessLeader::new(pid, run, command.marker)) })
@@ -309,7 +310,12 @@ pub(crate) fn launch_helper(
         stdio: [stdin, dev_null()?, dev_null()?],
         terminal: None,
     };
-    let (pid, _) = spawn_with_retries(&request, HELPER_BUSY_RETRY, &|| false)?;
+    let mut attempt = || sys::spawn(&request).map_err(StartFailure::Start);
+    let started = start_with_retries(HELPER_BUSY_RETRY, &|| false, &mut attempt);
+    let (pid, _) = started.map_err(|failure| match failure {
+        StartFailure::Confinement(error) | StartFailure::Start(error) => error,
+        StartFailure::FolderOutside => Errno::NOENT.into(),
+    })?;
     Ok(Arc::new(ProcessLeader::new(pid, RunId(0), false)))
 }
 
@@ -329,29 +335,30 @@ const AGAIN_BACKOFF: [Duration; 3] =
 /// The first and the longest wait between two attempts while the program's file is being written (`ETXTBSY`).
 const BUSY_BACKOFF: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
-/// Calls `posix_spawn` until it succeeds, fails for good, or is abandoned. Returns the pid and the time when the
-/// attempt that succeeded began.
-fn spawn_with_retries(
-    request: &SpawnRequest<'_>,
+/// Calls `attempt` until it starts the program, fails for good, or is abandoned. Returns the pid and the time when the
+/// successful attempt began.
+fn start_with_retries(
     busy_retry: Duration,
     is_abandoned: &(dyn Fn() -> bool + Sync),
-) -> io::Result<(Pid, Instant)> {
+    attempt: &mut dyn FnMut() -> Result<libc::pid_t, StartFailure>,
+) -> Result<(Pid, Instant), StartFailure> {
     let first_attempt = Instant::now();
     let (mut busy_wait, max_busy_wait) = BUSY_BACKOFF;
     let mut again_backoff = AGAIN_BACKOFF.into_iter();
     loop {
         // Taken before the call: the program may run for a while before this thread goes on.
         let at = Instant::now();
-        let error = match sys::spawn(request) {
+        let error = match attempt() {
             Ok(pid) => {
-                // posix_spawn gives a pid above 0 when it succeeds.
-                let pid = Pid::from_raw(pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-                return Ok((pid, at));
+                // A start that succeeds gives a pid above 0.
+                let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData);
+                return Ok((pid.map_err(|kind| StartFailure::Start(kind.into()))?, at));
             }
-            Err(error) => error,
+            Err(StartFailure::Start(error)) => error,
+            Err(failure) => return Err(failure),
         };
         if is_abandoned() {
-            return Err(error);
+            return Err(StartFailure::Start(error));
         }
         match Errno::from_io_error(&error) {
             // The file was just written, and another thread's child between its fork and its exec holds a copy of
@@ -362,9 +369,9 @@ fn spawn_with_retries(
             }
             Some(Errno::AGAIN) => match again_backoff.next() {
                 Some(wait) => std::thread::sleep(wait),
-                None => return Err(error),
+                None => return Err(StartFailure::Start(error)),
             },
-            _ => return Err(error),
+            _ => return Err(StartFailure::Start(error)),
         }
     }
 }

@@ -8,6 +8,8 @@
 //! | macOS, other Unix | process group | process groups, with a [`guardian`](crate::guardian) |
 //! | Windows | job object | job object |
 
+#[cfg(target_os = "linux")]
+mod child;
 #[cfg(unix)]
 mod descriptors;
 mod exit;
@@ -24,9 +26,11 @@ mod linux;
 #[cfg(all(unix, not(target_os = "linux")))]
 mod macos;
 #[cfg(target_os = "linux")]
-mod namespace;
+mod namespaces;
+#[cfg(target_os = "linux")]
+mod network_namespace;
 #[cfg(not(target_os = "linux"))]
-mod no_namespace;
+mod no_network_namespace;
 mod protections;
 #[cfg(unix)]
 mod resolve;
@@ -51,9 +55,9 @@ use macos as platform;
 
 pub(crate) use exit::ReapedLeader;
 #[cfg(target_os = "linux")]
-pub(crate) use namespace::NamespaceHandle;
+pub(crate) use network_namespace::NamespaceHandle;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use no_namespace::NamespaceHandle;
+pub(crate) use no_network_namespace::NamespaceHandle;
 pub(crate) use run_id::RunId;
 #[cfg(unix)]
 pub(crate) use run_id::marker_prefix;
@@ -77,13 +81,11 @@ pub(crate) use scan::{ProcessScan, ScanQuery, TreeMember};
 pub(crate) use sys::ignore_termination_signals;
 
 #[cfg(target_os = "linux")]
-use layers::supported_protections;
-#[cfg(target_os = "linux")]
-pub(crate) use layers::{StartBoundary, StartFailure, confined};
+use layers::{StartBoundary, StartFailure, start, supported_protections};
 #[cfg(not(target_os = "linux"))]
 use unconfined::supported_protections;
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(crate) use unconfined::{StartBoundary, StartFailure, confined};
+use unconfined::{StartBoundary, StartFailure, start};
 
 #[cfg(windows)]
 pub(crate) use windows::*;

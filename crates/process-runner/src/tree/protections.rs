@@ -30,7 +30,8 @@ impl Confinement {
         });
         match supported_protections() {
             Ok(system) => ConfinementStatus::new(level, Some(system.abi), requested, |protection| {
-                system.protections.contains(&protection)
+                let ends_with_us = protection.level() == ConfinementLevel::Namespaces;
+                system.protections.contains(&protection) && !(ends_with_us && self.must_outlive())
             }),
             Err(_) => ConfinementStatus::new(level, None, requested, |_| false),
         }

@@ -161,7 +161,9 @@ pub(crate) fn explain(command: &Command, program: &Path, length: usize, error: i
 
 /// Returns the confinement as the reason where the program itself is in order but this command may not read it.
 fn outside_confinement(command: &Command, error: &io::Error) -> Option<SpawnErrorKind> {
-    let refused = command.confinement.is_some() && Errno::from_io_error(error) == Some(Errno::ACCESS);
+    // Landlock says `EACCES`. Where only what is granted is mounted, nothing else exists.
+    let refused = command.confinement.is_some()
+        && matches!(Errno::from_io_error(error), Some(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR));
     refused.then_some(SpawnErrorKind::Confinement { problem: ConfinementProblem::ProgramOutside })
 }
 

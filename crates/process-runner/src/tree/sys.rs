@@ -94,7 +94,7 @@ pub(super) fn spawn(request: &SpawnRequest<'_>) -> io::Result<libc::pid_t> {
     Ok(pid)
 }
 
-fn null_terminated<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*mut libc::c_char> {
+pub(super) fn null_terminated<'a>(strings: impl Iterator<Item = &'a CStr>) -> Vec<*mut libc::c_char> {
     strings.map(|string| string.as_ptr().cast_mut()).chain([ptr::null_mut()]).collect()
 }
 

@@ -10,27 +10,31 @@ pub(crate) fn supported_protections() -> Result<&'static SupportedProtections, C
 /// The limits that a program is started behind.
 #[cfg(unix)]
 #[allow(dead_code, reason = "the caller is the same on all systems")]
-pub(crate) struct StartBoundary<'a> {
-    pub(crate) confinement: Option<&'a crate::confine::Confinement>,
-    pub(crate) namespace: Option<&'a crate::network_namespace::NetworkNamespace>,
+pub(super) struct StartBoundary<'a> {
+    pub(super) confinement: Option<&'a crate::confine::Confinement>,
+    pub(super) network: Option<&'a crate::network_namespace::NetworkNamespace>,
+    pub(super) terminal: Option<&'a std::path::Path>,
 }
 
-/// The reason that a program was not started.
+/// The reason that a program was not started. The first two do not occur on this system.
 #[cfg(unix)]
+#[allow(dead_code, reason = "the caller is the same on all systems")]
 pub(crate) enum StartFailure {
-    /// The confinement could not be set up. It does not occur on this system.
-    #[allow(dead_code, reason = "the caller is the same on all systems")]
+    /// The confinement could not be set up.
     Confinement(std::io::Error),
+    /// The folder does not exist where the program would run.
+    FolderOutside,
     /// The start itself failed.
     Start(std::io::Error),
 }
 
-/// Calls `start` without a confinement.
+/// Calls `retried` with a function that starts the program without a confinement.
 // A command that demands one was refused before it came here.
 #[cfg(unix)]
-pub(crate) fn confined<T>(
+pub(super) fn start<T>(
     _boundary: &StartBoundary<'_>,
-    start: impl FnOnce() -> std::io::Result<T>,
+    request: &super::sys::SpawnRequest<'_>,
+    retried: impl FnOnce(&mut dyn FnMut() -> Result<libc::pid_t, StartFailure>) -> Result<T, StartFailure>,
 ) -> Result<T, StartFailure> {
-    start().map_err(StartFailure::Start)
+    retried(&mut || super::sys::spawn(request).map_err(StartFailure::Start))
 }

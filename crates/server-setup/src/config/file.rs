@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
+use process_runner::ConfinementLevel;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -308,8 +309,14 @@ impl<'a> FileText<'a> {
             ("traces.folder", is_from_file(&config.traces.folder.source), "a folder"),
             (
                 "policy.confinement",
-                is_from_file(&policy.confinement.source) && *policy.confinement != ConfinementMode::On,
-                "confinement other than \"on\"",
+                is_from_file(&policy.confinement.source) && *policy.confinement != ConfinementMode::Required,
+                "confinement other than \"required\"",
+            ),
+            (
+                "policy.confinement_level",
+                is_from_file(&policy.confinement_level.source)
+                    && *policy.confinement_level < ConfinementLevel::default(),
+                "a level below the default",
             ),
         ];
         match forbidden.into_iter().find(|(_, is_set, _)| *is_set) {

@@ -32,7 +32,7 @@ pub struct SettingEntry {
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 72] = [
+pub(super) const KEYS: [&str; 73] = [
     "roots",
     "toolsets",
     "results",
@@ -56,6 +56,7 @@ pub(super) const KEYS: [&str; 72] = [
     "policy.audit",
     "policy.audit_when_full",
     "policy.confinement",
+    "policy.confinement_level",
     "policy.network",
     "http.listen",
     "http.behind_proxy",
@@ -236,6 +237,7 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
         "policy.audit" => visitor.visit(&mut config.policy.audit, any()),
         "policy.audit_when_full" => visitor.visit(&mut config.policy.audit_when_full, any()),
         "policy.confinement" => visitor.visit(&mut config.policy.confinement, any()),
+        "policy.confinement_level" => visitor.visit(&mut config.policy.confinement_level, any()),
         "policy.network" => visitor.visit(&mut config.policy.network, any()),
         "http.listen" => visitor.visit(&mut http.listen, any()),
         "http.behind_proxy" => visitor.visit(&mut http.behind_proxy, any()),

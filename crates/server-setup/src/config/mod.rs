@@ -23,7 +23,8 @@
 //! marker_key = "marker.key"      # with it a signed marker must name the role
 //! audit = "audit.jsonl"          # a line for each call and refusal; none where left out
 //! audit_when_full = "count"      # or "refuse": no call runs that cannot be recorded
-//! confinement = "auto"           # or "on", "off": whether programs reach only what their caller may
+//! confinement = "auto"           # or "required", "off": whether programs reach only what their caller may
+//! confinement_level = "namespaces"   # or "filesystem", "system_calls", "strict"
 //! network = "allow"              # or "none", or { hosts = ["git.example.com"] }: where programs may connect to
 //!
 //! [context]

@@ -4,6 +4,8 @@ use role_policy::NetworkAccess;
 use std::fmt;
 use std::path::PathBuf;
 
+use process_runner::ConfinementLevel;
+
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
@@ -79,6 +81,8 @@ pub struct PolicyTable {
     pub audit_when_full: Setting<AuditWhenFull>,
     /// The confinement of programs. `auto` by default.
     pub confinement: Setting<ConfinementMode>,
+    /// The layers of the confinement. `namespaces` by default.
+    pub confinement_level: Setting<ConfinementLevel>,
     /// The network that programs may reach, whatever the role. All of it by default.
     pub network: Setting<NetworkAccess>,
 }
@@ -222,6 +226,7 @@ impl Default for Config {
                 audit: default(None),
                 audit_when_full: default(AuditWhenFull::Count),
                 confinement: default(ConfinementMode::Auto),
+                confinement_level: default(ConfinementLevel::Namespaces),
                 network: default(NetworkAccess::Allow),
             },
             limits: LimitsTable {

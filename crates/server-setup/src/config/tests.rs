@@ -91,6 +91,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     policy.audit = "" (default)
     policy.audit_when_full = "count" (default)
     policy.confinement = "auto" (default)
+    policy.confinement_level = "namespaces" (default)
     policy.network = "allow" (default)
     sessions.state_dir = "" (default)
     sessions.agents = "" (default)
@@ -207,7 +208,8 @@ enabled = true
 environment_values = true
 variables = ["MY_ID"]
 [policy]
-confinement = "on"
+confinement = "required"
+confinement_level = "strict"
 network = false
 [logs]
 sources = ["api=logs/*.log"]
@@ -234,7 +236,7 @@ sources = ["api=logs/*.log"]
     commands.environment = "minimal" ($P/coretools.toml:11)
     commands.variables = [] (default)
     context.catalogue = "" (default)
-    logs.sources = ["api=logs/*.log"] ($P/coretools.toml:20)
+    logs.sources = ["api=logs/*.log"] ($P/coretools.toml:21)
     databases.connections = [not shown] (default)
     inspect.target = "" (default)
     inspect.allow_signals = false (default)
@@ -246,8 +248,9 @@ sources = ["api=logs/*.log"]
     policy.marker_key = "" (default)
     policy.audit = "" (default)
     policy.audit_when_full = "count" (default)
-    policy.confinement = "on" ($P/coretools.toml:17)
-    policy.network = "none" ($P/coretools.toml:18)
+    policy.confinement = "required" ($P/coretools.toml:17)
+    policy.confinement_level = "strict" ($P/coretools.toml:18)
+    policy.network = "none" ($P/coretools.toml:19)
     sessions.state_dir = "" (default)
     sessions.agents = "" (default)
     sessions.command = [] (default)
@@ -508,6 +511,9 @@ fn a_found_file_brings_no_policy_and_takes_no_confinement_away() {
         ("[policy]\nconfinement = \"off\"", false),
         ("[policy]\nconfinement = \"auto\"", false),
         ("[policy]\nconfinement = \"on\"", true),
+        ("[policy]\nconfinement = \"required\"", true),
+        ("[policy]\nconfinement_level = \"filesystem\"", false),
+        ("[policy]\nconfinement_level = \"strict\"", true),
         ("[policy]\nnetwork = false", true),
         ("[policy]\nnetwork = \"none\"", true),
         ("[policy]\nnetwork = { hosts = [\"git.example.com\", \"*.packages.example:443\"] }", true),

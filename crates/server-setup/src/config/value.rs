@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use process_runner::ConfinementLevel;
 use role_policy::{AllowedHosts, NetworkAccess};
 use toml::de::DeValue;
 
@@ -65,8 +66,8 @@ pub enum AuditWhenFull {
 pub enum ConfinementMode {
     /// Where the system has the means, for every role that does not see every tool.
     Auto,
-    /// For every role; without the means no program runs.
-    On,
+    /// For every role; below the configured level no program runs.
+    Required,
     /// For none.
     Off,
 }
@@ -318,7 +319,16 @@ fn keyword_network(text: &str) -> Option<NetworkAccess> {
 
 impl KeywordValue for ConfinementMode {
     const ALL: &'static [(&'static str, Self)] =
-        &[("auto", Self::Auto), ("on", Self::On), ("off", Self::Off)];
+        &[("auto", Self::Auto), ("required", Self::Required), ("off", Self::Off), ("on", Self::Required)];
+}
+
+impl KeywordValue for ConfinementLevel {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("filesystem", Self::Filesystem),
+        ("system_calls", Self::SystemCalls),
+        ("namespaces", Self::Namespaces),
+        ("strict", Self::Strict),
+    ];
 }
 
 impl<T: KeywordValue> SettingValue for T {

@@ -12,7 +12,7 @@
 //! let toolchains = ToolchainPaths::discover(home, |name| std::env::var_os(name));
 //! let temp = PrivateTempDir::new_in("/run/user/1000")?;
 //! let policy = ConfinementPolicy::new(&workspace, &toolchains, temp).network(&NetworkAccess::None);
-//! println!("{policy}"); // Landlock ABI 7: files, truncation, devices, TCP, signals, abstract sockets
+//! println!("{policy}"); // level `namespaces`: files, truncation, devices, TCP, signals, … (Landlock ABI 7), …
 //! let commands = Commands::new(process_runner::Runner::new(), workspace, Redactor::new(Default::default())?)
 //!     .confined(policy);
 //! # Ok(())

@@ -6,7 +6,7 @@ use super::toolchain_paths::ToolchainPaths;
 use crate::ci::egress::{EgressError, EgressScope};
 use crate::workspace::Workspace;
 use egress_proxy::NetworkAccess;
-use process_runner::{Command, Confinement, Protection};
+use process_runner::{Command, Confinement, ConfinementLevel, Protection};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -88,6 +88,20 @@ impl ConfinementPolicy {
         self
     }
 
+    /// Sets the layers of the confinement; see [`ConfinementLevel`]. No effect if confinement is off.
+    #[must_use]
+    pub fn level(self, level: ConfinementLevel) -> Self {
+        self.map(|confinement| confinement.level(level))
+    }
+
+    /// Returns the level that is in force: [`ConfinementLevel::None`] where confinement is off or not available.
+    pub fn achieved_level(&self) -> ConfinementLevel {
+        match self.mode() {
+            ConfinementState::Off { .. } | ConfinementState::Deferred(_) => ConfinementLevel::None,
+            ConfinementState::On { confinement, .. } => confinement.status().level,
+        }
+    }
+
     /// Hides `files` from commands, wherever they lie except in the roots; see [`Confinement::without`].
     #[must_use]
     pub fn without(self, files: &[PathBuf]) -> Self {
@@ -106,9 +120,11 @@ impl ConfinementPolicy {
 
     /// Returns the policy for a caller whose commands may reach less.
     pub(in crate::ci) fn narrowed(self, scope: &CommandScope) -> Self {
-        let mut narrowed = self
-            .map(|confinement| confinement.narrowed(scope.read.as_deref(), scope.write.as_deref()))
-            .network(&scope.network);
+        let narrow = |confinement: Confinement| {
+            let narrowed = confinement.narrowed(scope.read.as_deref(), scope.write.as_deref());
+            scope.system_calls.iter().fold(narrowed, |confinement, permission| confinement.allow(*permission))
+        };
+        let mut narrowed = self.map(narrow).network(&scope.network);
         if let ConfinementState::On { egress, .. } = &mut narrowed.0 {
             egress.log.clone_from(&scope.egress_log);
             egress.owner.clone_from(&scope.principal);
@@ -179,8 +195,7 @@ impl ConfinementPolicy {
             }
             // Best effort is for the rest of the confinement: a network that was closed must not be open.
             ConfinementState::On { confinement, egress, .. }
-                if egress.access == NetworkAccess::None
-                    && confinement.status().missing.contains(&Protection::Tcp) =>
+                if egress.access == NetworkAccess::None && !refuses_tcp(confinement) =>
             {
                 Err(EgressError::TcpNotRefused)
             }
@@ -209,8 +224,15 @@ impl ConfinementPolicy {
     }
 }
 
+/// Returns true if a program with this confinement, which allows no network, cannot connect by TCP.
+fn refuses_tcp(confinement: &Confinement) -> bool {
+    let status = confinement.status();
+    let has = |protection| status.enforced.contains(&protection);
+    has(Protection::Tcp) || has(Protection::Network)
+}
+
 impl fmt::Display for ConfinementPolicy {
-    /// Writes "off: …", "Landlock ABI 7: files, …", or "not available: …".
+    /// Writes "off: …", "level `namespaces`: files, …", or "not available: …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.mode() {
             ConfinementState::Off { reason, network } if network.is_unrestricted() => {

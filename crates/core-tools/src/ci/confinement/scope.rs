@@ -3,12 +3,13 @@
 use crate::ci::egress::EgressLog;
 use crate::workspace::Workspace;
 use egress_proxy::NetworkAccess;
+use process_runner::SystemCallPermission;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The part of the roots that one caller's commands may reach.
 ///
-/// It only ever takes away from what the server's commands may reach: a path outside the roots gains nothing by
+/// Its paths only ever take away from what the server's commands may reach: a path outside the roots gains nothing by
 /// being named here.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -26,4 +27,6 @@ pub struct CommandScope {
     pub egress_log: Option<EgressLog>,
     /// The principal of the caller, with whom no other shares a network. `None` for the one caller of a local server.
     pub principal: Option<String>,
+    /// System calls that commands may make beside the usual ones.
+    pub system_calls: Vec<SystemCallPermission>,
 }

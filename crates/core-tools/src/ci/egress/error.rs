@@ -10,7 +10,7 @@ pub enum EgressError {
     /// Commands are not confined.
     #[error(
         "the network of this role is limited ({access}), which needs confinement, and that is off: {reason}; the \
-         operator may set `policy.confinement = \"on\"`, or `network = \"allow\"` for the role"
+         operator may set `policy.confinement = \"required\"`, or `network = \"allow\"` for the role"
     )]
     Unconfined {
         /// The network that the role allows.

@@ -324,7 +324,8 @@ async fn two_principals_share_neither_a_network_nor_what_was_refused() {
         (commands.narrowed(&scope), log)
     };
     let network = ["readlink", "/proc/self/ns/net"];
-    let ((one, one_log), (same, same_log), (other, other_log)) = (caller("one"), caller("one"), caller("other"));
+    let ((one, one_log), (same, same_log), (other, other_log)) =
+        (caller("one"), caller("one"), caller("other"));
     let networks = [
         run(&one, &network).await.stdout,
         run(&same, &network).await.stdout,

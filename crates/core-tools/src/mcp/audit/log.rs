@@ -4,9 +4,10 @@ use super::file::{self, AuditLogFile};
 use super::line::AuditLine;
 use super::record::CallRecord;
 use role_policy::Caller;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The way in which calls are treated while the audit cannot be written, as on a full disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,7 @@ struct SharedAuditLog {
     path: PathBuf,
     failure_mode: AuditFailureMode,
     state: Mutex<AuditLogFileState>,
+    confinement: OnceLock<String>,
 }
 
 #[derive(Debug)]
@@ -60,7 +62,14 @@ impl Audit {
     fn with_file(file: AuditLogFile, failure_mode: AuditFailureMode) -> Self {
         let path = file.path.clone();
         let state = Mutex::new(AuditLogFileState { file, lost_lines: 0 });
-        Self { shared: Arc::new(SharedAuditLog { path, failure_mode, state }) }
+        let confinement = OnceLock::new();
+        Self { shared: Arc::new(SharedAuditLog { path, failure_mode, state, confinement }) }
+    }
+
+    /// Records `level` with each call of a tool that runs programs: the level at which they are confined. The first call
+    /// of this counts.
+    pub fn set_confinement(&self, level: impl fmt::Display) {
+        let _ = self.shared.confinement.set(level.to_string());
     }
 
     /// The path of the file.
@@ -81,7 +90,8 @@ impl Audit {
 
     /// Records a call that has ended, or was not run. A failure is logged and counted.
     pub fn end(&self, record: &CallRecord<'_>) {
-        if let Err(error) = self.write(AuditLine::end(record)) {
+        let confinement = self.shared.confinement.get().map(String::as_str);
+        if let Err(error) = self.write(AuditLine::end(record, confinement)) {
             tracing::error!(%error, "a call was not recorded in the audit");
         }
     }

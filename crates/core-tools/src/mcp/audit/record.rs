@@ -1,5 +1,6 @@
 //! The record of one call.
 
+use approvals::ApprovalAnswer;
 use role_policy::Caller;
 use serde::Serialize;
 use std::fmt;
@@ -79,6 +80,10 @@ pub struct CallRecord<'a> {
     pub bytes_out: usize,
     /// The connections that were refused to its programs, each as a sentence.
     pub refused_connections: &'a [String],
+    /// True if its tool runs programs, so that their confinement is recorded too.
+    pub runs_programs: bool,
+    /// The answer of the person who was asked, if one was.
+    pub approval: Option<&'a ApprovalAnswer>,
 }
 
 impl<'a> CallRecord<'a> {
@@ -96,6 +101,8 @@ impl<'a> CallRecord<'a> {
             bytes_in: 0,
             bytes_out: 0,
             refused_connections: &[],
+            runs_programs: false,
+            approval: None,
         }
     }
 
@@ -125,6 +132,20 @@ impl<'a> CallRecord<'a> {
     #[must_use]
     pub const fn refused_connections(mut self, refused: &'a [String]) -> Self {
         self.refused_connections = refused;
+        self
+    }
+
+    /// Sets whether its tool runs programs.
+    #[must_use]
+    pub const fn runs_programs(mut self, runs_programs: bool) -> Self {
+        self.runs_programs = runs_programs;
+        self
+    }
+
+    /// Sets the answer of the person who was asked.
+    #[must_use]
+    pub const fn approval(mut self, approval: Option<&'a ApprovalAnswer>) -> Self {
+        self.approval = approval;
         self
     }
 

@@ -4,6 +4,7 @@ use super::error::HostError;
 use super::host::{Host, SharedHost};
 use super::tools::ToolTable;
 use crate::mcp::answer::AnswerFormat;
+use crate::mcp::approval::{ApprovalOptions, PausedCalls};
 use crate::mcp::audit::Audit;
 use crate::mcp::limits::HostLimits;
 use crate::mcp::permits::CallPermits;
@@ -24,6 +25,7 @@ pub struct HostBuilder {
     policy: Policy,
     effects: Arc<dyn EffectResolver + Send + Sync>,
     audit: Option<Audit>,
+    approvals: ApprovalOptions,
     redactor: Redactor,
     limits: HostLimits,
     answer_format: AnswerFormat,
@@ -65,6 +67,14 @@ impl HostBuilder {
     #[must_use]
     pub fn audit(mut self, audit: Option<Audit>) -> Self {
         self.audit = audit;
+        self
+    }
+
+    /// Asks persons in this way about the calls that the policy allows only with an approval. The client's user alone by
+    /// default.
+    #[must_use]
+    pub fn approvals(mut self, approvals: ApprovalOptions) -> Self {
+        self.approvals = approvals;
         self
     }
 
@@ -120,6 +130,8 @@ impl HostBuilder {
                 policy_reloads: watch::Sender::new(0),
                 rate_limiter: RateLimiter::default(),
                 audit: self.audit,
+                approvals: self.approvals,
+                paused_calls: PausedCalls::default(),
                 redactor: self.redactor,
                 call_permits: CallPermits::new(self.limits.max_concurrent_calls),
                 limits: self.limits,
@@ -141,6 +153,7 @@ impl Host {
             policy,
             effects: Arc::new(LexicalResolver),
             audit: None,
+            approvals: ApprovalOptions::default(),
             redactor,
             limits: HostLimits::default(),
             answer_format: AnswerFormat::Structured,

@@ -1,5 +1,6 @@
 //! One call, from its name to its masked and bounded answer.
 
+use super::ask::ApprovedCall;
 use super::error::NoSuchTool;
 use super::host::{Host, SharedHost};
 use super::record::{CallEnding, CallRecording, CallStarted, CallVerdict};
@@ -8,9 +9,11 @@ use crate::mcp::answer::{Answer, ToolError};
 use crate::mcp::arguments::{self, to_short_json};
 use crate::mcp::audit::{ArgumentSummary, CallDecision};
 use crate::mcp::call_context::CallContext;
+use crate::mcp::permits::Permit;
 use crate::mcp::rate_limiter::RateLimitedCall;
 use crate::mcp::tool_directory::{DirectoryEntry, ToolDirectory};
-use role_policy::{Authorized, Call, Caller, LexicalResolver, Policy, Refusal, RoleLimits};
+use approvals::ApprovalAnswer;
+use role_policy::{ApprovalRequest, Authorized, Call, Caller, LexicalResolver, Policy, Refusal, RoleLimits};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -25,19 +28,42 @@ const LONG_ANSWER_BYTES: usize = 64 * 1024;
 struct AdmittedCall {
     call: Authorized<Call>,
     rule: Arc<str>,
+    /// The answer of the person who was asked, if one was.
+    approval: Option<ApprovalAnswer>,
+    /// The permits that a call acquired again after it had waited for a person.
+    _held: Option<Permit>,
     /// Counts the call among those of its caller until it has ended.
     _running: Option<RateLimitedCall>,
 }
 
 /// A call that does not run: the verdict is for the audit, the message for the caller.
-struct RejectedCall {
+pub(super) struct RejectedCall {
     verdict: CallVerdict,
     message: String,
 }
 
 impl RejectedCall {
-    fn new(decision: CallDecision, rule: &str, message: impl Into<String>) -> Self {
-        Self { verdict: CallVerdict { decision, rule: rule.into() }, message: message.into() }
+    pub(super) fn new(decision: CallDecision, rule: &str, message: impl Into<String>) -> Self {
+        Self { verdict: CallVerdict::new(decision, rule.into()), message: message.into() }
+    }
+
+    /// Adds the answer of the person who was asked.
+    pub(super) fn answered(mut self, answer: ApprovalAnswer) -> Self {
+        self.verdict.approval = Some(answer);
+        self
+    }
+}
+
+/// The reason why a call does not run at once.
+enum NotAdmitted {
+    Rejected(RejectedCall),
+    /// A person must approve it.
+    NeedsApproval(ApprovalRequest),
+}
+
+impl From<RejectedCall> for NotAdmitted {
+    fn from(rejected: RejectedCall) -> Self {
+        Self::Rejected(rejected)
     }
 }
 
@@ -59,14 +85,13 @@ impl Host {
         // The time and the caller first: a call that is hidden or refused is recorded as well.
         let started = CallStarted::now(&context);
         // One policy for the whole call, whatever is reloaded meanwhile.
-        let policy = self.shared.policy.load_full();
+        let mut policy = self.shared.policy.load_full();
         let Some(registered) = self.find(&policy, &started.caller, name) else {
             let verdict = match self.tools.get(name) {
-                Some(hidden) => CallVerdict {
-                    decision: CallDecision::Hidden,
-                    rule: self.hiding_rule(&policy, &started.caller, hidden),
-                },
-                None => CallVerdict { decision: CallDecision::Unknown, rule: "".into() },
+                Some(hidden) => {
+                    CallVerdict::new(CallDecision::Hidden, self.hiding_rule(&policy, &started.caller, hidden))
+                }
+                None => CallVerdict::new(CallDecision::Unknown, "".into()),
             };
             let summary = self.summarise(&started, None, &arguments);
             self.record(&started, name, &verdict, &CallEnding::NOT_RUN, &summary);
@@ -76,9 +101,28 @@ impl Host {
         let mut recording = CallRecording::new(self, &started, registered.tool.name(), &summary);
         #[cfg(feature = "ci")]
         let egress_log = context.egress_log.clone();
-        let answer = match self.admit(&policy, registered, arguments, &summary, &mut context) {
-            Ok(AdmittedCall { call, rule, _running }) => {
-                recording.on_decided(CallVerdict { decision: CallDecision::Allowed, rule });
+        let admitted = match self.admit(&policy, registered, arguments, &summary, &mut context) {
+            Ok(admitted) => Ok(admitted),
+            Err(NotAdmitted::Rejected(rejected)) => Err(rejected),
+            // Boxed: few calls wait for a person, and every call would be as large as one that does.
+            Err(NotAdmitted::NeedsApproval(request)) => {
+                let asked =
+                    Box::pin(self.ask_person(registered, request, &mut context, &mut recording)).await;
+                asked.and_then(|ApprovedCall { call, policy: current, answer, held }| {
+                    policy = current;
+                    let limits = policy.limits(&context.caller).narrowed_by(context.limits);
+                    let admitted =
+                        self.admit_authorized(&policy, registered, call, limits, &summary, &mut context);
+                    match admitted {
+                        Ok(admitted) => Ok(AdmittedCall { approval: Some(answer), _held: held, ..admitted }),
+                        Err(rejected) => Err(rejected.answered(answer)),
+                    }
+                })
+            }
+        };
+        let answer = match admitted {
+            Ok(AdmittedCall { call, rule, approval, _held, _running }) => {
+                recording.on_decided(CallVerdict { decision: CallDecision::Allowed, rule, approval });
                 if registered.tool.wants_directory() {
                     context.directory = Some(self.directory(Arc::clone(&policy), context.caller.clone()));
                 }
@@ -119,13 +163,28 @@ impl Host {
         arguments: Map<String, Value>,
         summary: &ArgumentSummary,
         context: &mut CallContext,
-    ) -> Result<AdmittedCall, RejectedCall> {
+    ) -> Result<AdmittedCall, NotAdmitted> {
         let limits = policy.limits(&context.caller).narrowed_by(context.limits);
         if let Some(limit) = limits.max_argument_bytes.filter(|limit| summary.bytes as u64 > *limit) {
             let message = format!("the arguments have {} bytes; this role may send {limit}", summary.bytes);
-            return Err(RejectedCall::new(CallDecision::Refused, "limits: max_argument_bytes", message));
+            return Err(
+                RejectedCall::new(CallDecision::Refused, "limits: max_argument_bytes", message).into()
+            );
         }
         let call = self.authorize(policy, registered, arguments, &context.caller)?;
+        Ok(self.admit_authorized(policy, registered, call, limits, summary, context)?)
+    }
+
+    /// Checks the limits on a call that the policy allows.
+    fn admit_authorized(
+        &self,
+        policy: &Policy,
+        registered: &RegisteredTool,
+        call: Authorized<Call>,
+        limits: RoleLimits,
+        summary: &ArgumentSummary,
+        context: &mut CallContext,
+    ) -> Result<AdmittedCall, RejectedCall> {
         let rule = Arc::clone(&call.decision().rule);
         let running =
             match registered.tool.wants_to_call_tools() {
@@ -145,7 +204,7 @@ impl Host {
             return Err(RejectedCall::new(CallDecision::Refused, "audit", message));
         }
         self.grant(policy, registered, &call, limits, context);
-        Ok(AdmittedCall { call, rule, _running: running })
+        Ok(AdmittedCall { call, rule, approval: None, _held: None, _running: running })
     }
 
     /// Brings the arguments to their canonical form and asks the policy.
@@ -155,7 +214,7 @@ impl Host {
         registered: &RegisteredTool,
         arguments: Map<String, Value>,
         caller: &Caller,
-    ) -> Result<Authorized<Call>, RejectedCall> {
+    ) -> Result<Authorized<Call>, NotAdmitted> {
         let name = registered.tool.name();
         let arguments = arguments::normalise(name, registered.tool.input(), arguments).map_err(|faults| {
             let mut message = format!("invalid arguments for `{name}`:\n{faults}");
@@ -171,19 +230,15 @@ impl Host {
         let call = Call::new(name, arguments);
         policy.authorize(caller, &registered.facts(), call, &*self.tools.effects).map_err(|refusal| {
             match refusal {
+                Refusal::Approval(request) => NotAdmitted::NeedsApproval(request),
                 Refusal::Arguments { .. } => RejectedCall::new(
                     CallDecision::Refused,
                     refusal.rule(),
                     format!("refused by policy: {refusal}"),
-                ),
-                // Nobody can be asked, and no answer is no.
-                Refusal::Approval(_) => RejectedCall::new(
-                    CallDecision::Refused,
-                    refusal.rule(),
-                    format!("refused by policy: {refusal}; nobody can be asked here"),
-                ),
+                )
+                .into(),
                 // Not reached: the tool was found a moment ago, by the same policy.
-                _ => RejectedCall::new(CallDecision::Hidden, refusal.rule(), "no such tool"),
+                _ => RejectedCall::new(CallDecision::Hidden, refusal.rule(), "no such tool").into(),
             }
         })
     }
@@ -198,6 +253,7 @@ impl Host {
         context: &mut CallContext,
     ) {
         context.scope = call.scope().clone();
+        context.system_calls = policy.system_calls(&context.caller);
         context.unrestricted =
             registered.tool.wants_unrestricted() && self.is_unrestricted(policy, &context.caller);
         context.role_limit = limits.max_seconds.map(Duration::from_secs);

@@ -3,6 +3,7 @@
 use super::error::{HostError, NoSuchTool};
 use super::tools::{RegisteredTool, ToolTable};
 use crate::mcp::answer::AnswerFormat;
+use crate::mcp::approval::{ApprovalOptions, PausedCalls};
 use crate::mcp::audit::Audit;
 use crate::mcp::found_tools::FoundTools;
 use crate::mcp::limits::HostLimits;
@@ -38,6 +39,8 @@ pub(super) struct SharedHost {
     pub(super) policy_reloads: watch::Sender<u64>,
     pub(super) rate_limiter: RateLimiter,
     pub(super) audit: Option<Audit>,
+    pub(super) approvals: ApprovalOptions,
+    pub(super) paused_calls: PausedCalls,
     pub(super) redactor: Redactor,
     pub(super) limits: HostLimits,
     pub(super) call_permits: CallPermits,
@@ -210,6 +213,16 @@ impl Host {
     /// Returns the audit, if calls are recorded.
     pub fn audit(&self) -> Option<&Audit> {
         self.shared.audit.as_ref()
+    }
+
+    /// Returns the way in which persons are asked about calls.
+    pub fn approvals(&self) -> &ApprovalOptions {
+        &self.shared.approvals
+    }
+
+    /// Returns the calls that wait for the next request of their client.
+    pub(in crate::mcp) fn paused_calls(&self) -> &PausedCalls {
+        &self.shared.paused_calls
     }
 
     /// Returns the folders that tools may use, as the caller of this host knows them. The first is where relative paths

@@ -3,9 +3,11 @@
 use super::host::Host;
 use crate::mcp::answer::{Answer, ToolError};
 use crate::mcp::call_context::CallContext;
+use crate::mcp::permits::{Permit, PermitRelease};
 use crate::mcp::tool_caller::ToolCaller;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
+use std::sync::{Arc, Mutex, PoisonError};
 
 impl Host {
     /// Returns what makes calls in the context of `outer`.
@@ -14,6 +16,7 @@ impl Host {
         let mut context = outer.clone();
         // Each call acquires its own.
         context.call_permit = None;
+        context.permit_release = None;
         ToolCaller::new(move |tool, arguments| {
             let (host, mut context) = (host.clone(), context.clone());
             // A deadline cancels the one call that it ends.
@@ -29,7 +32,8 @@ impl Host {
         arguments: Map<String, Value>,
         mut context: CallContext,
     ) -> Answer {
-        let mut _held = None;
+        // Until the call ends, or waits for a person.
+        let held: Arc<Mutex<Option<Permit>>> = Arc::default();
         if let Some(admission) = &context.call_admission {
             let class = self.resources(&context.caller, tool);
             let admitted = tokio::select! {
@@ -40,7 +44,11 @@ impl Host {
             match admitted {
                 Ok(permits) => {
                     context.call_permit = permits.call_permit;
-                    _held = Some(permits.held);
+                    *held.lock().unwrap_or_else(PoisonError::into_inner) = Some(permits.held);
+                    let held = Arc::clone(&held);
+                    context.permit_release = Some(PermitRelease::new(move || {
+                        drop(held.lock().unwrap_or_else(PoisonError::into_inner).take());
+                    }));
                 }
                 Err(error) => return Answer::error(&ToolError::new(format!("not run: {error}"))),
             }

@@ -2,6 +2,7 @@
 //!
 //! [`Host::call`] is the whole of it, for both transports and the command line; nothing else runs a tool.
 
+mod ask;
 mod builder;
 mod call;
 mod definition;

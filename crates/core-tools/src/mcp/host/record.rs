@@ -5,7 +5,8 @@ use super::tools::RegisteredTool;
 use crate::mcp::audit::{ArgumentSummary, CallDecision, CallRecord, Outcome};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::observer::CallObserver;
-use role_policy::Caller;
+use approvals::ApprovalAnswer;
+use role_policy::{Caller, Effect};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -28,6 +29,15 @@ impl CallStarted {
 pub(super) struct CallVerdict {
     pub(super) decision: CallDecision,
     pub(super) rule: Arc<str>,
+    /// The answer of the person who was asked.
+    pub(super) approval: Option<ApprovalAnswer>,
+}
+
+impl CallVerdict {
+    /// A verdict without a person.
+    pub(super) fn new(decision: CallDecision, rule: Arc<str>) -> Self {
+        Self { decision, rule, approval: None }
+    }
 }
 
 /// The end of a call.
@@ -138,13 +148,19 @@ impl Host {
             return;
         }
         // A name that nobody registered may hold anything.
+        let runs_programs = self.tools.get(tool).is_some_and(|registered| {
+            let runs = |effect: &Effect| matches!(effect, Effect::Runs { .. });
+            registered.tool.resources().needs_process_permit() || registered.facts().effects.iter().any(runs)
+        });
         let tool = self.shared.redactor.redact(tool);
         let record = CallRecord::new(&started.caller, &tool, verdict.decision, ending.outcome)
             .rule(&verdict.rule)
             .duration(started.at.elapsed())
             .arguments(&arguments.text, arguments.bytes)
             .bytes_out(ending.bytes_out)
-            .refused_connections(ending.refused_connections);
+            .refused_connections(ending.refused_connections)
+            .runs_programs(runs_programs)
+            .approval(verdict.approval.as_ref());
         if let Some(audit) = audit {
             audit.end(&record);
         }

@@ -15,6 +15,7 @@ mod printed_summary;
 mod process_events;
 mod tap;
 mod tap_output;
+mod tap_subtests;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -70,6 +70,15 @@ impl NextestParser {
     }
 }
 
+/// Reads how many tests the profile's own `default-filter` leaves out: `Starting 2 tests across 1 binary (1 test skipped via
+/// profile.default.default-filter)`, or `(3 tests skipped, including 1 test via profile…)`. Nothing else tells of them.
+fn left_out_by_default(line: &str) -> Option<u64> {
+    let (_, skipped) = line.trim_start().strip_prefix("Starting ")?.split_once('(')?;
+    let (tests, _) = skipped.split_once(" via profile.")?;
+    let tests = tests.rsplit_once(" including ").map_or(tests, |(_, tests)| tests);
+    tests.split(' ').next()?.parse().ok()
+}
+
 impl LineParser for NextestParser {
     fn line(&mut self, line: &str, results: &mut TestResults) {
         if !line.starts_with('{') {
@@ -115,6 +124,12 @@ impl LineParser for NextestParser {
                 results.add_test(test.attempts(split_attempt(name).1));
             }
             _ => {}
+        }
+    }
+
+    fn error_line(&mut self, line: &str, results: &mut TestResults) {
+        if let Some(tests) = left_out_by_default(line) {
+            results.deselected = results.deselected.saturating_add(tests);
         }
     }
 

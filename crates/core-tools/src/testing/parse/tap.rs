@@ -1,10 +1,12 @@
 //! TAP 12, 13 and 14 (<https://testanything.org>), as bats and others print it.
 
 use super::line_parser::LineParser;
+use super::tap_subtests::TapSubtests;
 use super::text::{FailureLocation, append_line};
 use crate::testing::results::{TestCase, TestResults, TestRunProblemKind, TestStatus};
 
-/// The parser of TAP. Subtests (indented) are summed up by the test that follows them, so they are left out.
+/// The parser of TAP. Subtests (indented) are summed up by the test that follows them, so they are left out, but for
+/// those that failed although that test is `ok`.
 #[derive(Default)]
 pub(crate) struct TapParser {
     planned: Option<u64>,
@@ -14,6 +16,8 @@ pub(crate) struct TapParser {
     /// The lines are of the YAML block of the open test.
     in_yaml: bool,
     bailed_out: bool,
+    /// Those that failed since the latest test.
+    subtests: TapSubtests,
     dialect: TapDialect,
 }
 
@@ -65,15 +69,15 @@ fn plan(line: &str) -> Option<u64> {
 }
 
 /// The description of a test point, taken apart.
-struct TapTestPointDescription {
-    name: String,
+pub(super) struct TapTestPointDescription {
+    pub(super) name: String,
     /// The reason of a SKIP or TODO directive, or its word where it gives none.
-    excuse: Option<String>,
+    pub(super) excuse: Option<String>,
 }
 
 impl TapTestPointDescription {
     /// Reads `name # directive`, at a `#` that is not escaped.
-    fn parse(text: &str) -> Self {
+    pub(super) fn parse(text: &str) -> Self {
         let mut from = 0;
         while let Some(index) = text[from..].find('#').map(|index| index + from) {
             let before = &text[..index];
@@ -117,9 +121,9 @@ fn unescape(text: &str) -> String {
     text.trim().replace("\\#", "#").replace("\\\\", "\\")
 }
 
-/// Splits off the time that bats adds to a name: `name in 12ms`.
-fn split_time(name: &str) -> Option<(&str, f64)> {
-    let (name, time) = name.rsplit_once(" in ")?;
+/// Splits off the time that bats and node-tap add to a name: `name in 12ms`, `name # time=12.3ms`.
+pub(super) fn split_time(name: &str) -> Option<(&str, f64)> {
+    let (name, time) = name.rsplit_once(" # time=").or_else(|| name.rsplit_once(" in "))?;
     let time = time.strip_suffix("ms")?.parse().ok()?;
     Some((name, time))
 }
@@ -157,6 +161,9 @@ impl LineParser for TapParser {
                     None => {}
                 }
             }
+            return;
+        }
+        if self.dialect == TapDialect::Standard && self.subtests.line(line) {
             return;
         }
         if line.trim() == "---" && line.starts_with(' ') {
@@ -202,8 +209,23 @@ impl LineParser for TapParser {
         };
         let (name, time) = split_time(&name).map_or((name.as_str(), None), |(name, time)| (name, Some(time)));
         let name = if name.is_empty() { format!("test {}", self.seen) } else { name.to_owned() };
+        let failed_subtests = self.subtests.take();
+        if status == TestStatus::Passed {
+            for subtest in &failed_subtests {
+                let error = Some("it failed, and the test around it is `ok`".to_owned());
+                results.add_test(TestCase {
+                    error,
+                    ..TestCase::new(format!("{name} > {subtest}"), TestStatus::Failed)
+                });
+            }
+        }
         let mut test = TestCase { duration_ms: time, ..TestCase::new(name, status) };
         test.error = excuse;
+        if status == TestStatus::Failed {
+            for subtest in &failed_subtests {
+                explain(&mut test, &format!("failed: {subtest}"));
+            }
+        }
         self.open = Some(test);
     }
 

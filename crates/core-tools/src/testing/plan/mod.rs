@@ -22,6 +22,6 @@ mod steps;
 mod tests;
 
 pub(crate) use pytest::environment_manager;
-pub(crate) use report_folder::{EVENTS_FILE, PROGRAMS, REPORTERS, ReportFolder};
+pub(crate) use report_folder::{ENVIRONMENT_FILE, EVENTS_FILE, PROGRAMS, REPORTERS, ReportFolder};
 pub(crate) use step::{EnvironmentAddition, TestResultSource, TestStep, TestStepPurpose};
 pub(crate) use steps::steps;

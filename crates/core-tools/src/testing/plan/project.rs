@@ -26,12 +26,36 @@ pub(super) fn test(command: &ProjectCommand, reports: &ReportFolder) -> TestStep
         // The program of a local environment is what a person types without its path.
         step = step.display_as(name, 0);
     }
+    if starts_only_programs_without_reporters(command) {
+        return TestStep { parts: command.parts.clone(), ..step.purpose(TestStepPurpose::ProjectCommand) };
+    }
     let mut additions = node_additions(command, reports);
     if command.loading == ReporterLoading::EveryLanguage {
         additions.extend(additions_of_languages(command, reports));
     }
     let step = step.additions(additions);
     TestStep { parts: command.parts.clone(), ..step.purpose(TestStepPurpose::ProjectCommand) }
+}
+
+/// Returns true if a command starts no program that could load a reporter of ours: then the environment of its tests is
+/// that of a terminal. What the tests themselves start is theirs.
+fn starts_only_programs_without_reporters(command: &ProjectCommand) -> bool {
+    const PROGRAMS: [&str; 12] = [
+        "bats",
+        "cargo",
+        "cd",
+        "cmake",
+        "ctest",
+        "echo",
+        "go",
+        "gofmt",
+        "golangci-lint",
+        "mkdir",
+        "rm",
+        "rustfmt",
+    ];
+    let is_one = |part: &CommandPart| PROGRAMS.contains(&part.command.program());
+    !command.parts.is_empty() && command.parts.iter().all(is_one)
 }
 
 /// Returns the additions that make each Node process load our module. A script that sets `NODE_OPTIONS` itself takes ours away:
@@ -46,7 +70,7 @@ fn node_additions(command: &ProjectCommand, reports: &ReportFolder) -> Vec<Envir
     additions
 }
 
-/// Returns the additions by which pytest, unittest, `RSpec` and minitest load our reporters. Each is read only by
+/// Returns the additions by which pytest, unittest, `RSpec`, minitest and test-unit load our reporters. Each is read only by
 /// programs of its language.
 fn additions_of_languages(command: &ProjectCommand, reports: &ReportFolder) -> Vec<EnvironmentAddition> {
     let separator = if cfg!(windows) { ';' } else { ':' };
@@ -56,6 +80,11 @@ fn additions_of_languages(command: &ProjectCommand, reports: &ReportFolder) -> V
         // By its path: a command may take `RUBYLIB` away.
         EnvironmentAddition::last("SPEC_OPTS", rspec_option(&reports.file("ruby/core_tools_rspec.rb")), ' '),
     ];
+    let test_unit = reports.file("ruby/core_tools_test_unit.rb");
+    // The options in this variable have no quotes.
+    if !test_unit.contains(char::is_whitespace) {
+        additions.push(EnvironmentAddition::last("RUBYOPT", format!("-r{test_unit}"), ' '));
+    }
     if let Some((name, words)) = &command.pass_on {
         additions.push(EnvironmentAddition::last(name, words.clone(), ';'));
     }

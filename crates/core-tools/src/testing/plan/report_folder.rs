@@ -3,9 +3,10 @@
 use std::path::Path;
 
 /// The reporters of this crate, which are written into the folder for runners to load: name and text.
-pub(crate) const REPORTERS: [(&str, &str); 20] = [
+pub(crate) const REPORTERS: [(&str, &str); 22] = [
     ("pytest.py", include_str!("../reporters/pytest.py")),
     ("events.cjs", include_str!("../reporters/events.cjs")),
+    ("only.cjs", include_str!("../reporters/only.cjs")),
     ("preload.cjs", include_str!("../reporters/preload.cjs")),
     ("ava.cjs", include_str!("../reporters/ava.cjs")),
     ("node.mjs", include_str!("../reporters/node.mjs")),
@@ -20,6 +21,7 @@ pub(crate) const REPORTERS: [(&str, &str); 20] = [
     ("python/core_tools_unittest.py", include_str!("../reporters/python/core_tools_unittest.py")),
     ("python/sitecustomize.py", include_str!("../reporters/python/sitecustomize.py")),
     ("ruby/core_tools_events.rb", include_str!("../reporters/ruby/core_tools_events.rb")),
+    ("ruby/core_tools_test_unit.rb", include_str!("../reporters/ruby/core_tools_test_unit.rb")),
     ("ruby/core_tools_rspec.rb", include_str!("../reporters/ruby/core_tools_rspec.rb")),
     ("ruby/minitest/core_tools_plugin.rb", include_str!("../reporters/ruby/minitest/core_tools_plugin.rb")),
     ("rspec.rb", include_str!("../reporters/rspec.rb")),
@@ -37,6 +39,9 @@ pub(crate) const PROGRAMS: [(&str, &str); 1] = [("bin/node", include_str!("../re
 
 /// The file that these reporters write: one JSON object a line, each written when it happens.
 pub(crate) const EVENTS_FILE: &str = "events";
+
+/// The file that tells reporters what of the environment they take away from the tests.
+pub(crate) const ENVIRONMENT_FILE: &str = "environment.json";
 
 /// The variable that tells a reporter the path of [`EVENTS_FILE`].
 pub(super) const EVENTS_VARIABLE: &str = "CORE_TOOLS_EVENTS";

@@ -47,6 +47,11 @@ impl EnvironmentAddition {
         self.name
     }
 
+    /// Returns what a reporter takes out of the environment again: the variable, the word and what separates it.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        serde_json::json!([self.name, self.word, self.separator])
+    }
+
     /// Returns the whole value, after or before what the variable has.
     pub(crate) fn value(&self, inherited: Option<&str>) -> String {
         let Self { word, separator, is_first, .. } = self;

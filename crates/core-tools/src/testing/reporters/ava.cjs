@@ -2,6 +2,7 @@
 // one JSON object a line.
 const path = require("node:path");
 const { write } = require("./events.cjs");
+const only = require("./only.cjs");
 
 const text = (error) => error?.stack ?? error?.formattedError ?? error?.message ?? String(error ?? "");
 // The place in the test's own file at which it failed.
@@ -17,6 +18,17 @@ const details = (error) =>
   [error.message, ...(error.formattedDetails ?? []).map(({ label, formatted }) => `${label}\n${formatted}`), text(error)]
     .filter(Boolean)
     .join("\n");
+
+const tellLeftOut = ({ declaredTests, selectedTests, remainingTests, files, finishedWorkers }, isFailFast) => {
+  if (selectedTests < declaredTests) {
+    only.told(selectedTests, declaredTests, "`.only`, `--match` or line numbers");
+    write({ event: "deselected", tests: declaredTests - selectedTests });
+  }
+  if (!isFailFast) return;
+  // The files that had not begun tell no tests.
+  if (remainingTests > 0) write({ event: "note", message: `at least ${remainingTests} tests did not run` });
+  if (finishedWorkers < files) write({ event: "note", message: `${files - finishedWorkers} of ${files} test files did not run to their end` });
+};
 
 // `name` gives the name that AVA's own reporters give a test.
 module.exports = (plan, name) => {
@@ -81,6 +93,7 @@ module.exports = (plan, name) => {
         break;
       case "end":
       case "interrupt":
+        tellLeftOut(plan.status.stats, plan.failFastEnabled);
         write({ event: "end" });
         break;
     }

@@ -1,5 +1,6 @@
 // A reporter for jest. It writes each event when it happens, as one JSON object a line.
 const { runs, write } = require("./events.cjs");
+const only = require("./only.cjs");
 
 const name = (test) => [...test.ancestorTitles, test.title].join(" > ");
 const statuses = { passed: "passed", failed: "failed" };
@@ -8,6 +9,8 @@ const statuses = { passed: "passed", failed: "failed" };
 const done = new Map();
 // Tests that failed and may be run again (`jest.retryTimes`): the end of the file has their result.
 const failed = new Set();
+// The number of tests of each file, and of those that ran.
+const files = new Map();
 const report = (file, test) => {
   // `skipped` by a name pattern, `pending`, `todo`, `disabled`.
   const status = statuses[test.status] ?? "skipped";
@@ -29,6 +32,7 @@ module.exports = class {
     // A program may run jest again after a run has ended.
     done.clear();
     failed.clear();
+    files.clear();
   }
   onTestCaseStart(file, test) {
     if (!failed.has(`${file.path} ${name(test)}`)) write({ event: "start", name: name(test) });
@@ -44,6 +48,8 @@ module.exports = class {
     report(file, test);
   }
   onTestFileResult(file, result) {
+    const ran = result.testResults.filter((test) => statuses[test.status]).length;
+    files.set(file.path, { ran, all: result.testResults.length });
     for (const test of result.testResults) {
       const key = `${file.path} ${test.status} ${name(test)}`;
       const times = done.get(key) ?? 0;
@@ -59,6 +65,11 @@ module.exports = class {
   onRunComplete(contexts, results) {
     const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = results;
     write({ event: "totals", passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests + numTodoTests });
+    only.ofFiles(files);
+    // `--bail` leaves out the files that had not begun.
+    const { numTotalTestSuites: all, numPassedTestSuites, numFailedTestSuites, numPendingTestSuites } = results;
+    const begun = numPassedTestSuites + numFailedTestSuites + numPendingTestSuites;
+    if (begun < all) write({ event: "note", message: `${all - begun} of ${all} test files did not run` });
     if (results.runExecError) {
       write({ event: "problem", kind: "runner_failed", message: results.runExecError.message });
     }

@@ -1,5 +1,6 @@
 // A reporter for mocha. It writes each event when it happens, as one JSON object a line.
 const { runs, write } = require("./events.cjs");
+const only = require("./only.cjs");
 
 module.exports = class {
   constructor(runner) {
@@ -21,9 +22,16 @@ module.exports = class {
     const attempts = (test) => (typeof test.currentRetry === "function" ? test.currentRetry() + 1 : 1);
     // Not earlier: neither the pattern nor `.only` is known until the run starts. The runner's own total leaves `.only` out.
     const planned = () => (typeof runner.grepTotal === "function" ? Math.min(runner.total, runner.grepTotal(runner.suite)) : runner.total);
+    // The workers of a parallel run have the tests, and this process none.
+    const total = () => (typeof runner.suite?.total === "function" ? runner.suite.total() : 0);
+    const declared = total();
     runner.once("start", () => {
-      runs.planned += planned();
+      const tests = planned();
+      runs.planned += tests;
       write({ event: "plan", tests: runs.planned });
+      // `.only` takes the others out of the suite, and a pattern does not.
+      if (total() < declared) only.told(tests, declared, "`.only`");
+      if (tests < declared) write({ event: "deselected", tests: declared - tests });
     });
     on("retry", (test) => write({ event: "discarded", name: name(test) }));
     on("test", (test) => write({ event: "start", name: name(test) }));

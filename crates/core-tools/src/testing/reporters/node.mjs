@@ -4,6 +4,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import events from "./events.cjs";
+import only from "./only.cjs";
 
 const { write } = events;
 // In a run of several processes each says whose events these are.
@@ -14,6 +15,7 @@ if (run) events.setRun(run);
 const isFile = ({ file, name, nesting, line = 1, column = 1 }) =>
   nesting === 0 && file && line === 1 && column === 1 && (name === file || file.endsWith("/" + name));
 // Later versions do not report tests that a pattern leaves out.
+const isOnly = process.execArgv.includes("--test-only");
 const isFiltered = process.execArgv.some((option) => /^--test-(name-pattern|skip-pattern|only)/.test(option));
 const namesNodeTest = (file) => {
   try {
@@ -49,6 +51,8 @@ const exitedFiles = () => {
 // It yields nothing: the file of events is that of all processes of a run, and node would empty it.
 export default async function* (source) {
   const names = [];
+  // Of all tests, and of those that `--test-only` left out: node reports those as skipped, or not at all.
+  const counts = { all: 0, leftOut: 0 };
   const begun = new Map();
   // The number of tests of each file, and of those that have ended.
   const files = new Map();
@@ -61,6 +65,12 @@ export default async function* (source) {
   const sum = (what) => [...files.values()].reduce((sum, counts) => sum + counts[what], 0);
   const state = { hasEnded: false, allEnded: () => sum("ended") > 0 && sum("ended") === sum("enqueued") };
   process[Symbol.for("core_tools.reporter")] = state;
+  // With `--test-force-exit`, node ends after its last test and before its reporters.
+  if (process.execArgv.includes("--test-force-exit")) {
+    process.once("exit", () => {
+      if (!state.hasEnded && state.allEnded()) write({ event: "end" });
+    });
+  }
   for await (const { type, data } of source) {
     if (type === "test:enqueue" && !isFile(data)) count(data, "enqueued");
     // This event comes before the test runs; `test:start` comes with its result.
@@ -118,6 +128,8 @@ export default async function* (source) {
     const skip = data.skip !== undefined && data.skip !== false;
     if (todo || skip) status = "skipped";
     const reason = skip ? data.skip : data.todo;
+    counts.all += 1;
+    if (reason === "'only' option not set") counts.leftOut += 1;
     const cause = error?.cause;
     const text = cause?.stack ?? cause?.message ?? cause ?? error?.message;
     write({
@@ -130,6 +142,8 @@ export default async function* (source) {
       line: data.line,
     });
   }
+  if (counts.leftOut > 0) only.told(counts.all - counts.leftOut, counts.all, "`--test-only`");
+  else if (isOnly) write({ event: "note", message: "`--test-only`: node does not tell of the tests without `only`" });
   const exited = exitedFiles();
   for (const [file, { enqueued, ended }] of files) {
     const exit = exited.get(real(file));

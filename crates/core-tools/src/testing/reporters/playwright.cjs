@@ -1,4 +1,5 @@
 // A reporter for Playwright Test. It writes each event when it happens, as one JSON object a line.
+const path = require("node:path");
 const { write } = require("./events.cjs");
 
 // Not for what the tests start.
@@ -13,7 +14,15 @@ module.exports = class {
     return false;
   }
   onBegin(config, suite) {
-    write({ event: "plan", tests: suite.allTests().length });
+    const tests = suite.allTests();
+    write({ event: "plan", tests: tests.length });
+    // The suite has only these tests; how many others there are is not known.
+    const isFocused = (one) => Boolean(one && (one._only || isFocused(one.parent)));
+    const focused = tests.find(isFocused);
+    if (focused) {
+      const at = `${path.relative(process.cwd(), focused.location.file)}:${focused.location.line}`;
+      write({ event: "note", message: `only ${tests.length} tests ran because of \`.only\` (${at}); Playwright does not tell of the others` });
+    }
   }
   onTestBegin(test) {
     write({ event: "start", name: name(test) });
@@ -46,6 +55,10 @@ module.exports = class {
     });
   }
   onError(error) {
+    // `--max-failures` is no error of its own.
+    if (/^Testing stopped early after \d+ maximum/.test(plain(error.message ?? ""))) {
+      return write({ event: "note", message: plain(error.message) });
+    }
     const none = /^Error: No tests found/.test(plain(error.message ?? ""));
     write({ event: "problem", kind: none ? "no_tests" : "collection_error", message: plain(error.stack ?? error.message ?? error.value) });
   }

@@ -18,7 +18,22 @@ const withoutUs = (options) =>
     .join(" ")
     .trim();
 
+// Takes what loads our reporters out of the environment, also of those for other languages.
 const leave = () => {
+  let additions = [];
+  try {
+    additions = JSON.parse(fs.readFileSync(path.join(__dirname, "environment.json"), "utf8"));
+  } catch {
+    // The folder is gone: nothing can be loaded from it.
+  }
+  for (const [name, word, separator] of additions) {
+    const words = `${separator}${process.env[name] ?? ""}${separator}`;
+    if (!words.includes(`${separator}${word}${separator}`)) continue;
+    const rest = words.replace(`${separator}${word}${separator}`, () => separator).slice(1, -1);
+    if (rest) process.env[name] = rest;
+    else delete process.env[name];
+  }
+  // A script may have quoted it anew, or set it twice.
   const options = withoutUs(process.env.NODE_OPTIONS ?? "");
   if (options) process.env.NODE_OPTIONS = options;
   else delete process.env.NODE_OPTIONS;
@@ -234,6 +249,8 @@ const start = () => {
     process.env.PW_TEST_REPORTER = path.join(__dirname, "playwright.cjs");
   };
 
+  // These report by TAP or not at all, and start no other runner.
+  if (["tape", "jasmine", "uvu", "qunit"].includes(owner?.name)) leave();
   const told = (runner) => (error) => cannot(runner, String(error?.message ?? error));
   if (isNodeTest || hasNodeTests()) runNodeTests();
   else if (owner?.name === "vitest") addToVitest().catch(told("vitest"));

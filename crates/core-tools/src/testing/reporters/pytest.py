@@ -45,6 +45,11 @@ if IS_MAIN or __name__ == "core_tools_pytest":
         write("problem", kind="runner_missing", message=message)
         sys.exit(127)
 
+    def subtest_of(report):
+        """Returns which subtest a report is of, as a line of its own, or nothing: its test has many under one name."""
+        describe = getattr(report, "sub_test_description", None) or getattr(report, "_sub_test_description", None)
+        return f"subtest {describe()}:\n" if callable(describe) else ""
+
     class Reporter:
         def __init__(self, planned_before=0):
             # The number of tests that earlier runs of this process have planned, and those with this one.
@@ -111,7 +116,7 @@ if IS_MAIN or __name__ == "core_tools_pytest":
             if report.failed:
                 status = "failed" if report.when == "call" else "errored"
                 output = "".join(f"\n--- {name} ---\n{text}" for name, text in report.sections if text.strip())
-                error = report.longreprtext + output
+                error = subtest_of(report) + report.longreprtext + output
             elif report.skipped:
                 status = "skipped"
                 longrepr = report.longrepr

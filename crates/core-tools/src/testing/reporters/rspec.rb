@@ -12,6 +12,7 @@ class CoreToolsFormatter
 
   def start(notification)
     write(event: "plan", tests: notification.count)
+    tell_left_out(notification.count)
   end
 
   def example_started(notification)
@@ -53,6 +54,15 @@ class CoreToolsFormatter
   end
 
   private
+
+  # Tells of the examples that a filter leaves out, such as that of `focus`.
+  def tell_left_out(count)
+    all = RSpec.world.all_examples.size
+    return unless count < all
+    write(event: "deselected", tests: all - count)
+    return unless RSpec.configuration.inclusion_filter.rules[:focus]
+    write(event: "note", message: "only #{count} of #{all} examples ran because of `focus`")
+  end
 
   def report(example, status, error = nil, line = nil)
     result = example.execution_result

@@ -1,5 +1,6 @@
 // A reporter for vitest 3 and later. It writes each event when it happens, as one JSON object a line.
 import events from "./events.cjs";
+import only from "./only.cjs";
 
 const { write } = events;
 const text = (error) => error?.stack ?? error?.message ?? String(error);
@@ -10,6 +11,9 @@ const line = (error, file) => {
 };
 
 export default class {
+  onTestRunStart(specifications) {
+    this.files = specifications.length;
+  }
   onTestCaseReady(test) {
     write({ event: "start", name: test.fullName });
   }
@@ -42,6 +46,16 @@ export default class {
         }
       }
     }
+    const files = new Map();
+    for (const module of modules) {
+      const tests = [...module.children.allTests()];
+      const ran = tests.filter((test) => ["passed", "failed"].includes(test.result().state)).length;
+      files.set(module.moduleId, { ran, all: tests.length });
+    }
+    only.ofFiles(files);
+    // `--bail` leaves out the files that had not begun.
+    const left = this.files - modules.length;
+    if (left > 0) write({ event: "note", message: `${left} of ${this.files} test files did not run` });
     for (const error of unhandled) {
       write({ event: "problem", kind: "runner_failed", message: `unhandled error: ${text(error)}` });
     }

@@ -6,7 +6,7 @@ use crate::ci::Commands;
 use crate::ci::shell_quote::shell_quote;
 use crate::testing::error::TestError;
 use crate::testing::plan::{
-    self, EnvironmentAddition, PROGRAMS, REPORTERS, ReportFolder, environment_manager,
+    self, ENVIRONMENT_FILE, EnvironmentAddition, PROGRAMS, REPORTERS, ReportFolder, environment_manager,
 };
 use crate::testing::project_command::commands_not_run;
 use crate::testing::report::{StepCommands, TestReport, locate_in_project, merge, present};
@@ -77,6 +77,7 @@ pub async fn run_tests(
     if additions.iter().any(|addition| addition.name() == "PATH") {
         write_programs(folder.path())?;
     }
+    reports.locate(ENVIRONMENT_FILE)?.write(words_of_reporters(&additions).to_string().as_bytes())?;
     let untracked_before = UntrackedFilesBeforeTests::list(commands, &target.project, cancel).await;
     let started = Instant::now();
     let mut verdicts: Vec<StepVerdict> = Vec::new();
@@ -138,6 +139,13 @@ fn not_run_again(failed: &FailedTests, tests: &[TestCase]) -> Option<String> {
 fn with_variables(env: &BTreeMap<String, String>, command: &str) -> String {
     let variables = env.iter().map(|(name, value)| format!("{name}={} ", shell_quote(value)));
     variables.collect::<String>() + command
+}
+
+/// Returns the words that load our reporters, for a reporter to take out of the environment of the tests.
+fn words_of_reporters(additions: &[EnvironmentAddition]) -> serde_json::Value {
+    // What loads the reporter of pytest is set by a module in each Python process.
+    let of_pytest = serde_json::json!(["PYTEST_PLUGINS", "core_tools_pytest", ","]);
+    additions.iter().map(EnvironmentAddition::to_json).chain([of_pytest]).collect()
 }
 
 /// Writes the programs that load a reporter, so that a shell can start them.

@@ -18,6 +18,7 @@ pub(crate) fn judge(
     no_tests_code: Option<u32>,
 ) -> Option<TestRunProblem> {
     let unfinished = end_running_tests(results, exit);
+    results.notes.extend(not_run(results));
     let code = match exit {
         RunnerExit::Exited(code) => code,
         RunnerExit::TimedOut(limit) => {
@@ -49,6 +50,15 @@ pub(crate) fn judge(
         .or_else(|| nothing_executed(results))
         .or_else(|| incomplete_success(results, code, &unfinished))
         .or_else(|| requested_name_missing(results))
+}
+
+/// Returns a note on planned tests that were not run, as after `--bail`, `-x` or a hook that failed. Without a failure they
+/// are a problem, and no note.
+fn not_run(results: &TestResults) -> Option<String> {
+    let planned = results.expected.filter(|_| results.reports_whole_plan)?;
+    let missing = planned.checked_sub(results.counts.total()).filter(|missing| *missing > 0)?;
+    let has_failed = results.counts.failed > 0 || !results.problems.is_empty();
+    has_failed.then(|| format!("at least {missing} of the {planned} planned tests did not run"))
 }
 
 /// Ends the tests that were running when the process ended, and returns their names.

@@ -5,6 +5,7 @@ mod exit;
 mod explain;
 mod judge;
 mod project;
+mod skipped_environments;
 mod step_verdict;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::command_list::CommandList;
 use super::exit::RunnerExit;
 use super::explain::explain_failure;
 use super::judge::judge;
+use super::skipped_environments::skipped_environments;
 use crate::ci::shell_quote::shell_join;
 use crate::testing::plan::TestStep;
 use crate::testing::results::{
@@ -83,6 +84,7 @@ pub(super) fn judge_project_command(
         may_be_verified.then(|| unverified_note(&results.summaries, &list, has_foreign_tap)).flatten();
     let is_unverified = may_be_verified && (counts.executed() == 0 || unverified.is_some());
     results.notes.extend(unverified);
+    results.notes.extend(skipped_environments(text));
     ProjectVerdict {
         explains_itself: problem.is_none() && failed_silently.is_none() && !is_unverified,
         problem,
@@ -121,7 +123,10 @@ fn judge_process(
 /// Returns the problem of a test runner that failed or was killed before it reported, although the whole command
 /// succeeded: `mocha a.js; mocha b.js`.
 fn runner_without_report(process: &TestProcessReport, exit: RunnerExit) -> Option<TestRunProblem> {
-    const RUNNERS: [&str; 8] = ["ava", "jest", "jest-cli", "mocha", "pytest", "tape", "unittest", "vitest"];
+    const RUNNERS: [&str; 12] = [
+        "ava", "jasmine", "jest", "jest-cli", "mocha", "pytest", "qunit", "tap", "tape", "unittest", "uvu",
+        "vitest",
+    ];
     let has = |word: &str| process.arguments.iter().any(|argument| argument == word);
     let program = process.program.rsplit('/').next().unwrap_or_default();
     let is_runner = match process.program.as_str() {

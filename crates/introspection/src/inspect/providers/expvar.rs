@@ -43,6 +43,7 @@ impl Provider for ExpvarProvider {
                     process.display_name()
                 ));
             }
+            process.check_not_stopped().map_err(Error::from)?;
             let Some((port, body)) = fetch(&process).await else {
                 return not_applicable(format!(
                     "{} has expvar, and serves {PATH} by plain HTTP on none of its ports; register expvar.Handler() there",

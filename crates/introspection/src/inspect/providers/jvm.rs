@@ -48,6 +48,7 @@ impl Provider for JvmProvider {
                 None => name != "classes" && name != "properties",
             };
             let failed = |source| Error::Jvm { process: process.display_name(), source };
+            process.check_not_stopped().map_err(Error::from)?;
             let jvm = AttachedJvm::attach(&process, request.may_signal).await.map_err(failed)?;
             let mut document = Map::new();
             for (name, command) in MEMBERS {

@@ -47,10 +47,19 @@ def begin_runner(runner):
 
 def leave():
     """Takes what loads our reporters out of the environment: what the tests start has none."""
-    for name, word, separator in [("PYTHONPATH", HERE, os.pathsep), ("PYTEST_PLUGINS", "core_tools_pytest", ",")]:
-        words = [one for one in os.environ.get(name, "").split(separator) if one and one != word]
-        if words:
-            os.environ[name] = separator.join(words)
+    try:
+        with open(os.path.join(FOLDER, "environment.json"), encoding="utf-8") as file:
+            additions = json.load(file)
+    except OSError:
+        # The folder is gone: nothing can be loaded from it.
+        additions = []
+    for name, word, separator in additions:
+        words = separator + os.environ.get(name, "") + separator
+        if separator + word + separator not in words:
+            continue
+        rest = words.replace(separator + word + separator, separator, 1)[1:-1]
+        if rest:
+            os.environ[name] = rest
         else:
-            os.environ.pop(name, None)
+            del os.environ[name]
     sys.path[:] = [folder for folder in sys.path if folder != HERE]

@@ -38,10 +38,14 @@ module CoreToolsEvents
 
   # Takes what loads our reporters out of the environment: what the tests start has none.
   def self.leave
-    library = ENV.fetch("RUBYLIB", "").split(File::PATH_SEPARATOR) - [__dir__]
-    ENV["RUBYLIB"] = library.empty? ? nil : library.join(File::PATH_SEPARATOR)
-    options = ENV.fetch("SPEC_OPTS", "").sub(/ ?--require ('[^']*|[^ ']*)core_tools_rspec\.rb'?\z/, "")
-    ENV["SPEC_OPTS"] = options.empty? ? nil : options
+    JSON.parse(File.read(File.join(FOLDER, "environment.json"))).each do |name, word, separator|
+      words = "#{separator}#{ENV.fetch(name, "")}#{separator}"
+      next unless words.include?("#{separator}#{word}#{separator}")
+      rest = words.sub("#{separator}#{word}#{separator}") { separator }[1...-1].to_s
+      ENV[name] = rest.empty? ? nil : rest
+    end
+  rescue SystemCallError
+    # The folder is gone: nothing can be loaded from it.
   end
 
   # The output that a formatter is given.

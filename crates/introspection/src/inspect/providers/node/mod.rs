@@ -87,12 +87,12 @@ impl NodeProvider {
             && is_fixed
             && let Some(reader) = self.connection(&name).await
         {
-            return walk::read(&reader, request).await;
+            return read(&reader, request).await;
         }
         if name.is_empty()
             && let Some(reader) = self.recent_connection(request).await
         {
-            return walk::read(&reader, request).await;
+            return read(&reader, request).await;
         }
         // Requests that arrive meanwhile wait here, and then find the connection in the second look.
         let connecting = self.connecting.lock().await;
@@ -100,7 +100,7 @@ impl NodeProvider {
             && let Some(reader) = self.recent_connection(request).await
         {
             drop(connecting);
-            return walk::read(&reader, request).await;
+            return read(&reader, request).await;
         }
         let endpoint = self.endpoint(request, name).await?;
         let reader = match self.connection(&endpoint.name).await {
@@ -108,7 +108,7 @@ impl NodeProvider {
             None => self.connect(&endpoint).await?,
         };
         drop(connecting);
-        let result = walk::read(&reader, request).await;
+        let result = read(&reader, request).await;
         if endpoint.was_opened_by_us {
             // Removed first: a request that came now would use a connection that is about to end.
             self.connections.lock().await.remove(&endpoint.name);
@@ -162,6 +162,9 @@ impl NodeProvider {
     ) -> Result<InspectorEndpoint, ProviderError> {
         let endpoint_at = async |port: u16, within| {
             let process = target::behind(port, within).map_err(Error::from)?;
+            if let Some(process) = &process {
+                process.check_not_stopped().map_err(Error::from)?;
+            }
             let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             let url = first_target(address).await?;
             Ok::<_, ProviderError>(InspectorEndpoint {
@@ -211,6 +214,9 @@ impl NodeProvider {
                 };
                 let process =
                     target::behind(url.port(), request.required_workspace()).map_err(Error::from)?;
+                if let Some(process) = &process {
+                    process.check_not_stopped().map_err(Error::from)?;
+                }
                 let url = if url.path() == "/" { first_target(address).await? } else { url.clone() };
                 Ok(InspectorEndpoint { name, url, process, was_opened_by_us: false })
             }
@@ -234,7 +240,12 @@ impl NodeProvider {
                 .collect(),
         };
         let mut inspectors = Vec::new();
+        let mut stopped = None;
         for process in &candidates {
+            if let Err(error) = process.check_not_stopped() {
+                stopped.get_or_insert(error);
+                continue;
+            }
             if let Some(url) = find_inspector(process).await {
                 inspectors.push((process, url));
             }
@@ -245,6 +256,9 @@ impl NodeProvider {
             process: Some(process.clone()),
             was_opened_by_us,
         };
+        if let (true, Some(stopped)) = (inspectors.is_empty(), stopped) {
+            return Err(Error::from(stopped).into());
+        }
         match (inspectors.as_slice(), candidates.as_slice()) {
             ([(process, url)], _) => {
                 // The answer names the others where there are several.
@@ -266,6 +280,16 @@ impl NodeProvider {
             }
         }
     }
+}
+
+/// Reads the value of `request`, unless the process is stopped or stops meanwhile.
+async fn read(reader: &RemoteReader, request: &StateRequest<'_>) -> Result<StateValue, ProviderError> {
+    reader.check_not_stopped().map_err(Error::from)?;
+    let result = walk::read(reader, request).await;
+    if let Err(ProviderError::Failed(_)) = result {
+        reader.check_not_stopped().map_err(Error::from)?;
+    }
+    result
 }
 
 /// Returns the key of the connection to a process.

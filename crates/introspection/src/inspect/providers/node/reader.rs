@@ -2,7 +2,7 @@
 
 use crate::inspect::Error;
 use crate::inspect::cdp::{self, CdpSession};
-use crate::inspect::target::Process;
+use crate::inspect::target::{Process, TargetError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -158,6 +158,8 @@ pub(super) struct RemoteReader {
     take_function: String,
     among_function: String,
     forget_function: String,
+    /// The process behind the inspector, where it is known.
+    inspected: Option<Process>,
     /// Held during a reading: `reader.js` remembers the objects of one reading at a time.
     pub(super) reading: Mutex<()>,
 }
@@ -200,8 +202,14 @@ impl RemoteReader {
             among_function: required("among")?,
             forget_function: required("forget")?,
             session,
+            inspected: process.cloned(),
             reading: Mutex::default(),
         })
+    }
+
+    /// Checks that the process is not stopped, so that it may answer.
+    pub(super) fn check_not_stopped(&self) -> Result<(), TargetError> {
+        self.inspected.as_ref().map_or(Ok(()), Process::check_not_stopped)
     }
 
     pub(super) fn is_open(&self) -> bool {

@@ -1,0 +1,346 @@
+//! Processes that begin in this program's code: one that enters namespaces, and one that becomes a confined program.
+//!
+//! A thread cannot enter a user namespace, and `posix_spawn(3)` cannot make its child that of another process. So these
+//! processes are made by `clone(2)` with the flags of `vfork(2)`.
+#![allow(
+    unsafe_code,
+    reason = "clone(2) with this program's memory; execve, setns, mount_setattr and the loopback"
+)]
+
+use std::borrow::Cow;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use super::sys::null_terminated;
+
+/// The size of the stack of such a process. Its lowest page is never mapped.
+const STACK_BYTES: usize = 256 * 1024;
+const GUARD_BYTES: usize = 64 * 1024;
+
+/// The exit code of a process whose work panicked. Such a process looks like one that started a program.
+const PANICKED: libc::c_int = 127;
+
+/// A process that [`in_child`] made.
+pub(super) struct ChildProcess {
+    pub(super) pid: libc::pid_t,
+    /// The process, if `CLONE_PIDFD` was among the flags.
+    pub(super) handle: Option<OwnedFd>,
+}
+
+/// Calls `work` in a new process, and returns when that has ended or has started a program in its place.
+///
+/// The process shares this one's memory, and has descriptors, a working directory and signal actions of its own. The
+/// calling thread stands still meanwhile, so `work` may use what the thread may use: it runs in its place, as another
+/// process. All signals are blocked. `flags` are those of `clone(2)`; `CLONE_VM` and `CLONE_VFORK` are always set.
+///
+/// The result is `None` if the process started a program. It is left to the caller to wait for the process.
+///
+/// # Errors
+/// If the process cannot be made.
+pub(super) fn in_child<T>(
+    flags: libc::c_int,
+    work: impl FnOnce() -> T,
+) -> io::Result<(ChildProcess, Option<T>)> {
+    struct Call<W, T> {
+        work: Option<W>,
+        result: Option<T>,
+    }
+    extern "C" fn enter<W: FnOnce() -> T, T>(call: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: `in_child` passes a pointer to a `Call` of these types, which it does not touch until this process
+        // has ended or has given up this memory.
+        let call = unsafe { &mut *call.cast::<Call<W, T>>() };
+        // A panic must not unwind out of this stack. What it leaves is a missing result.
+        call.result = call.work.take().and_then(|work| catch_unwind(AssertUnwindSafe(work)).ok());
+        if call.result.is_some() { 0 } else { PANICKED }
+    }
+    fn entry<W: FnOnce() -> T, T>(_: &Call<W, T>) -> extern "C" fn(*mut libc::c_void) -> libc::c_int {
+        enter::<W, T>
+    }
+    let mut call = Call { work: Some(work), result: None };
+    let entry = entry(&call);
+    let stack = ChildStack::new()?;
+    let mut handle: libc::c_int = -1;
+    let mask = BlockedSignals::new();
+    // SAFETY: `entry` gets a pointer to `call`, of the type that it expects. Stack and `call` live until this function
+    // returns, and `CLONE_VFORK` lets it go on only when the child has ended or has another memory. Of this thread's
+    // state the child shares the thread-local variables; the thread stands still, so nothing else uses them. A handler
+    // of a signal cannot run in the child: all signals are blocked.
+    let pid = unsafe {
+        libc::clone(
+            entry,
+            stack.top(),
+            flags | libc::CLONE_VM | libc::CLONE_VFORK,
+            (&raw mut call).cast(),
+            &raw mut handle,
+            ptr::null_mut::<libc::c_void>(),
+            ptr::null_mut::<libc::c_void>(),
+        )
+    };
+    let error = io::Error::last_os_error();
+    drop(mask);
+    if pid < 0 {
+        return Err(error);
+    }
+    // SAFETY: the successful call with `CLONE_PIDFD` stored a new descriptor, which nobody else knows.
+    let handle =
+        (flags & libc::CLONE_PIDFD != 0 && handle >= 0).then(|| unsafe { OwnedFd::from_raw_fd(handle) });
+    Ok((ChildProcess { pid, handle }, call.result))
+}
+
+impl ChildProcess {
+    /// Waits until the process has ended. It may have been waited for by other code.
+    pub(super) fn reap(&self) {
+        let mut status = 0;
+        loop {
+            // SAFETY: a pointer to a live value.
+            let result = unsafe { libc::waitpid(self.pid, &raw mut status, libc::__WALL) };
+            if result >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return;
+            }
+        }
+    }
+}
+
+/// Memory for the stack of a process, with a part below it that nothing may use.
+struct ChildStack(*mut libc::c_void);
+
+impl ChildStack {
+    fn new() -> io::Result<Self> {
+        let (read_write, private) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let base = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                STACK_BYTES + GUARD_BYTES,
+                read_write,
+                private | libc::MAP_STACK | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let stack = Self(base);
+        // SAFETY: the lowest part of the mapping above.
+        match unsafe { libc::mprotect(base, GUARD_BYTES, libc::PROT_NONE) } {
+            0 => Ok(stack),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Returns the end of the memory. It is aligned to a page.
+    fn top(&self) -> *mut libc::c_void {
+        // SAFETY: one past the end of the mapping.
+        unsafe { self.0.byte_add(STACK_BYTES + GUARD_BYTES) }
+    }
+}
+
+impl Drop for ChildStack {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `new` made, which nothing uses any more.
+        unsafe { libc::munmap(self.0, STACK_BYTES + GUARD_BYTES) };
+    }
+}
+
+/// Keeps all signals from the calling thread until it is dropped.
+struct BlockedSignals(libc::sigset_t);
+
+impl BlockedSignals {
+    fn new() -> Self {
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: the first call initialises its set, the second one the other; neither fails on valid pointers.
+        unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+            Self(before.assume_init())
+        }
+    }
+}
+
+impl Drop for BlockedSignals {
+    fn drop(&mut self) {
+        // SAFETY: a set that the kernel gave.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
+    }
+}
+
+/// A program in the form in which a new process becomes it. All of it is prepared before, since that process may not
+/// allocate what would never be freed.
+pub(super) struct ProgramImage<'a> {
+    program: &'a CStr,
+    arguments: Vec<*mut libc::c_char>,
+    environment: Vec<*mut libc::c_char>,
+    folder: BorrowedFd<'a>,
+    stdio: [BorrowedFd<'a>; 3],
+    terminal: Option<&'a CStr>,
+}
+
+impl<'a> ProgramImage<'a> {
+    pub(super) fn new(
+        program: &'a CStr,
+        arguments: &'a [CString],
+        environment: &'a [Cow<'a, CStr>],
+        folder: BorrowedFd<'a>,
+        stdio: [BorrowedFd<'a>; 3],
+        terminal: Option<&'a CStr>,
+    ) -> Self {
+        let arguments = null_terminated(arguments.iter().map(AsRef::as_ref));
+        let environment = null_terminated(environment.iter().map(AsRef::as_ref));
+        Self { program, arguments, environment, folder, stdio, terminal }
+    }
+
+    /// Starts the program as a child of this process's parent, and returns it with the reason why it did not become
+    /// the program, if it did not. In both cases it is the parent's to wait for.
+    ///
+    /// The program leads a new session, has every signal at its default action and none blocked, and has only
+    /// descriptors 0, 1 and 2, as after `posix_spawn(3)` in [`super::sys::spawn`].
+    ///
+    /// # Errors
+    /// If no process can be made.
+    pub(super) fn start_as_sibling(&self) -> io::Result<(ChildProcess, Option<io::Error>)> {
+        in_child(libc::CLONE_PARENT, || self.become_program())
+    }
+
+    /// Replaces the calling process by the program. It returns only if that fails.
+    fn become_program(&self) -> io::Error {
+        let step = |result: libc::c_int| {
+            if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+        };
+        let steps = || -> io::Result<()> {
+            default_signals();
+            // SAFETY: no pointers. The descriptors are open, and above 2, so that none is overwritten before its turn.
+            unsafe {
+                step(libc::setsid())?;
+                step(libc::fchdir(self.folder.as_raw_fd()))?;
+                for (descriptor, target) in self.stdio.iter().zip(0..) {
+                    step(libc::dup2(descriptor.as_raw_fd(), target))?;
+                }
+            }
+            if let Some(terminal) = self.terminal {
+                // SAFETY: a NUL-terminated path. The process leads its session, so the terminal becomes its own.
+                let terminal = step(unsafe { libc::open(terminal.as_ptr(), libc::O_RDWR) })?;
+                // SAFETY: no pointers; an open descriptor.
+                step(unsafe { libc::dup2(terminal, 0) })?;
+            }
+            close_from(3)?;
+            // SAFETY: a set that is initialised; the program is NUL-terminated, and both vectors end in a null pointer.
+            unsafe {
+                let mut none = MaybeUninit::uninit();
+                libc::sigemptyset(none.as_mut_ptr());
+                step(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut()))?;
+                step(libc::execve(
+                    self.program.as_ptr(),
+                    self.arguments.as_ptr().cast(),
+                    self.environment.as_ptr().cast(),
+                ))?;
+            }
+            Ok(())
+        };
+        steps().err().unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENOEXEC))
+    }
+}
+
+/// Sets every signal of the calling process to its default action.
+fn default_signals() {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: the default action runs no code. A signal that has no other action is an error that says nothing.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+fn close_from(first: libc::c_uint) -> io::Result<()> {
+    // SAFETY: no pointers; the descriptors are those of the calling process, which uses none of them any more.
+    match unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0_u32) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Replaces the calling process by `program`, a static program in memory, in a session of its own and without any
+/// signal. It gets `input` as its only descriptor. It returns only if that fails.
+pub(super) fn become_init(program: &OwnedFd, input: &OwnedFd) -> io::Error {
+    let arguments = [c"process-runner-init".as_ptr(), ptr::null()];
+    let environment = [ptr::null::<libc::c_char>()];
+    // SAFETY: the descriptors are open and the arrays end in a null pointer. An ignored signal runs no code; `SIGCHLD`
+    // is ignored so that the kernel collects the children of the new program.
+    unsafe {
+        libc::setsid();
+        default_signals();
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+        // Two free numbers first, because one could be the target of the other.
+        let input = libc::fcntl(input.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3);
+        let program = libc::fcntl(program.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3);
+        if input < 0 || program < 0 || libc::dup2(input, 0) < 0 || libc::dup3(program, 1, libc::O_CLOEXEC) < 0
+        {
+            return io::Error::last_os_error();
+        }
+        if let Err(error) = close_from(2) {
+            return error;
+        }
+        libc::syscall(
+            libc::SYS_execveat,
+            1,
+            c"".as_ptr(),
+            arguments.as_ptr(),
+            environment.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        );
+    }
+    io::Error::last_os_error()
+}
+
+/// Sets attributes (`MOUNT_ATTR_*`) of a mount, and with `recursive` of all mounts beneath it.
+pub(super) fn set_mount_attributes(
+    mount: BorrowedFd<'_>,
+    attributes: u64,
+    recursive: bool,
+) -> io::Result<()> {
+    /// `struct mount_attr` of `<linux/mount.h>`.
+    #[repr(C)]
+    struct MountAttributes {
+        set: u64,
+        clear: u64,
+        propagation: u64,
+        user_namespace: u64,
+    }
+    /// The same number on every architecture.
+    const MOUNT_SETATTR: libc::c_long = 442;
+    const AT_RECURSIVE: libc::c_int = 0x8000;
+    let value = MountAttributes { set: attributes, clear: 0, propagation: 0, user_namespace: 0 };
+    let flags = libc::AT_EMPTY_PATH | if recursive { AT_RECURSIVE } else { 0 };
+    // SAFETY: an open descriptor, an empty NUL-terminated path, and a live value of the kernel's layout with its size.
+    let result = unsafe {
+        libc::syscall(
+            MOUNT_SETATTR,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            &raw const value,
+            size_of::<MountAttributes>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Switches the loopback interface of the calling process's network namespace on.
+pub(super) fn enable_loopback(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: plain data for which all zeroes is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (target, byte) in request.ifr_name.iter_mut().zip(b"lo") {
+        *target = byte.cast_signed() as libc::c_char;
+    }
+    // Both flags are small: `IFF_UP` and `IFF_RUNNING`.
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or(1);
+    // SAFETY: an open socket and a live value of the type that the request takes.
+    match unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

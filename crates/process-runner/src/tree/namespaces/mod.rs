@@ -1,0 +1,278 @@
+//! Namespaces that are prepared once and entered by every program with the same confinement (namespaces(7)).
+//!
+//! To make them takes milliseconds, and to enter them microseconds. Programs of one confinement share them, and with
+//! them `/tmp`, `/dev/shm` and the sight of each other's processes.
+
+mod init;
+mod mounts;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, Mode, OFlags, fstat, open, openat, stat};
+use rustix::io::{Errno, write};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Signal, getegid, geteuid, pidfd_send_signal};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, ThreadNameSpaceType, move_into_thread_name_spaces, set_capabilities,
+};
+
+use self::mounts::MountPlan;
+use super::child::{ChildProcess, become_init, enable_loopback, in_child};
+use crate::confine::{AccessGrant, Confinement, SystemCallPermission};
+
+/// A set of namespaces, which exists until this value is dropped. All processes in it are ended then.
+pub(super) struct Namespaces {
+    /// The first process of the PID namespace.
+    init: ChildProcess,
+    handle: OwnedFd,
+    /// The init ends when this is closed, so also when this process dies.
+    _lifeline: OwnedFd,
+    kinds: ThreadNameSpaceType,
+}
+
+impl Namespaces {
+    /// Makes the namespaces of `confinement`.
+    fn new(confinement: &Confinement) -> io::Result<Self> {
+        // Without privileges, all of it is done in a user namespace, in which the user has them.
+        let user = (!geteuid().is_root()).then(|| (geteuid().as_raw(), getegid().as_raw()));
+        let network = !confinement.allows_network();
+        let plan = MountPlan::new(confinement, may_write_proc(confinement));
+        let program = init::program()?;
+        let (input, lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
+        let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+        let mut kinds = ThreadNameSpaceType::MOUNT
+            | ThreadNameSpaceType::PROCESS_ID
+            | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
+            | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
+        if network {
+            flags |= libc::CLONE_NEWNET;
+            kinds |= ThreadNameSpaceType::NETWORK;
+        }
+        if user.is_some() {
+            flags |= libc::CLONE_NEWUSER;
+            kinds |= ThreadNameSpaceType::USER;
+        }
+        let prepare = || -> io::Result<()> {
+            if let Some((user, group)) = user {
+                map_user(user, group)?;
+            }
+            if network {
+                let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+                enable_loopback(socket.as_fd())?;
+            }
+            plan.enter()?;
+            let none = CapabilitySet::empty();
+            Ok(set_capabilities(
+                None,
+                CapabilitySets { effective: none, permitted: none, inheritable: none },
+            )?)
+        };
+        let work = || match prepare() {
+            Ok(()) => become_init(&program, &input),
+            Err(error) => error,
+        };
+        let (mut init, failure) = in_child(flags | libc::CLONE_PIDFD | libc::SIGCHLD, work)?;
+        let Some(handle) = init.handle.take() else {
+            return Err(io::Error::other("no handle of the new process"));
+        };
+        if let Some(failure) = failure {
+            init.reap();
+            return Err(failure);
+        }
+        let namespaces = Self { init, handle, _lifeline: lifeline, kinds };
+        match namespaces.is_alive() {
+            true => Ok(namespaces),
+            false => Err(io::Error::other("the first process of the namespace ended")),
+        }
+    }
+
+    /// Moves the calling process, which has no threads, into the namespaces. Its working directory becomes their root.
+    /// Only what it starts from now on is in the PID namespace.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        Ok(move_into_thread_name_spaces(self.handle.as_fd(), self.kinds)?)
+    }
+
+    fn is_alive(&self) -> bool {
+        // A handle is readable when its process has ended.
+        let mut ended = [PollFd::new(&self.handle, PollFlags::IN)];
+        poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
+    }
+
+    /// Returns true if a process is in the PID namespace that no run waits for.
+    #[allow(clippy::disallowed_methods, reason = "reads what the kernel says of a process of ours")]
+    fn has_orphans(&self) -> bool {
+        // Those whose parent has ended are children of the first process.
+        let pid = self.init.pid;
+        std::fs::read(format!("/proc/{pid}/task/{pid}/children")).is_ok_and(|children| !children.is_empty())
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        // It fails if the process has ended, which is as well.
+        let _ = pidfd_send_signal(&self.handle, Signal::KILL);
+        self.init.reap();
+    }
+}
+
+/// Maps the user and the group to themselves in the calling process's new user namespace (user_namespaces(7)).
+fn map_user(user: u32, group: u32) -> io::Result<()> {
+    let write_file = |path: &str, text: &str| -> io::Result<()> {
+        let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+        match write(&file, text.as_bytes())? {
+            written if written == text.len() => Ok(()),
+            _ => Err(io::ErrorKind::WriteZero.into()),
+        }
+    };
+    write_file("/proc/self/setgroups", "deny")?;
+    write_file("/proc/self/uid_map", &format!("{user} {user} 1"))?;
+    write_file("/proc/self/gid_map", &format!("{group} {group} 1"))
+}
+
+/// Returns true if programs may write `/proc`, where a sandbox maps the users of its own namespaces.
+// Never for root, who could change the settings of the kernel there.
+pub(super) fn may_write_proc(confinement: &Confinement) -> bool {
+    confinement.permissions().contains(&SystemCallPermission::UserNamespaces) && !geteuid().is_root()
+}
+
+/// Checks that this system lets this process make namespaces and enter them.
+pub(super) fn try_out() -> io::Result<()> {
+    let confinement = Confinement::new().network(true);
+    let namespaces = Namespaces::new(&confinement)?;
+    let (child, entered) = in_child(libc::SIGCHLD, || namespaces.enter())?;
+    child.reap();
+    entered.unwrap_or_else(|| Err(io::Error::other("the process did not return")))
+}
+
+/// The path of a folder, and the folder that must be there.
+pub(super) struct FolderInside {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl FolderInside {
+    /// Describes an open folder. A handle must not be taken along: by `..` it would lead to all that lies above it
+    /// outside.
+    pub(super) fn of_handle(handle: BorrowedFd<'_>) -> io::Result<Self> {
+        let status = fstat(handle)?;
+        Ok(Self { path: mounts::path_of(handle)?, identity: Some((status.st_dev, status.st_ino)) })
+    }
+
+    /// Describes the folder that `path` leads to now.
+    pub(super) fn of_path(path: &Path) -> io::Result<Self> {
+        let folder = openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        Ok(Self { path: mounts::path_of(folder.as_fd())?, identity: None })
+    }
+
+    /// Opens it in the namespaces of the calling process.
+    pub(super) fn open(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = openat(CWD, &self.path, flags, Mode::empty())?;
+        let found = fstat(&folder)?;
+        // A folder above a granted one is a part of the new root, or of the new `/tmp`.
+        let is_made_by_us =
+            || ["/", "/tmp"].iter().any(|own| stat(*own).is_ok_and(|own| own.st_dev == found.st_dev));
+        match self.identity.is_none_or(|identity| identity == (found.st_dev, found.st_ino)) || is_made_by_us()
+        {
+            true => Ok(folder),
+            false => Err(Errno::NOENT.into()),
+        }
+    }
+}
+
+/// The most sets that are kept. The oldest that are not in use make room.
+const MAX_KEPT: usize = 32;
+
+/// A set of namespaces and the confinement that it was made for.
+struct KeptNamespaces {
+    grants: Vec<AccessGrant>,
+    /// The files and folders that were granted. Another one under the same name needs another set.
+    identities: Vec<Option<(u64, u64)>>,
+    network: bool,
+    writable_proc: bool,
+    private_temp: bool,
+    made: Arc<Mutex<Option<Arc<Namespaces>>>>,
+}
+
+static KEPT: Mutex<Vec<KeptNamespaces>> = Mutex::new(Vec::new());
+
+fn kept() -> MutexGuard<'static, Vec<KeptNamespaces>> {
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the namespaces of `confinement`, which are made if there are none.
+pub(super) fn prepared(confinement: &Confinement) -> io::Result<Arc<Namespaces>> {
+    let identity = |grant: &AccessGrant| stat(&grant.path).ok().map(|status| (status.st_dev, status.st_ino));
+    // Before the lock: a file system that hangs must not stop the starts of others.
+    let identities: Vec<_> = confinement.grants().iter().map(identity).collect();
+    let (network, writable_proc) = (confinement.allows_network(), may_write_proc(confinement));
+    let private_temp = confinement.has_private_temp();
+    let made = {
+        let mut kept = kept();
+        let found = kept.iter().position(|kept| {
+            kept.network == network
+                && kept.writable_proc == writable_proc
+                && kept.private_temp == private_temp
+                && kept.identities == identities
+                && kept.grants == confinement.grants()
+        });
+        // The last one is the one that was used last.
+        let entry = match found {
+            Some(index) => kept.remove(index),
+            None => KeptNamespaces {
+                grants: confinement.grants().to_vec(),
+                identities,
+                network,
+                writable_proc,
+                private_temp,
+                made: Arc::default(),
+            },
+        };
+        let made = Arc::clone(&entry.made);
+        kept.push(entry);
+        made
+    };
+    let namespaces = {
+        let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*made {
+            Some(namespaces) if namespaces.is_alive() => Arc::clone(namespaces),
+            _ => {
+                let namespaces = Arc::new(Namespaces::new(confinement)?);
+                *made = Some(Arc::clone(&namespaces));
+                namespaces
+            }
+        }
+    };
+    drop(made);
+    remove_unused();
+    Ok(namespaces)
+}
+
+/// Drops the oldest sets that nothing uses, if there are too many.
+fn remove_unused() {
+    let mut removed = Vec::new();
+    let mut kept = kept();
+    while kept.len() > MAX_KEPT {
+        let Some(index) = kept.iter().position(KeptNamespaces::is_unused) else { break };
+        removed.push(kept.remove(index));
+    }
+    drop(kept);
+    // Outside the lock, because the end of a set takes a while.
+    drop(removed);
+}
+
+impl KeptNamespaces {
+    /// Returns true if no start and no run holds the namespaces, and no orphan is left in them.
+    fn is_unused(&self) -> bool {
+        if Arc::strong_count(&self.made) > 1 {
+            return false;
+        }
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.as_ref().is_none_or(|namespaces| Arc::strong_count(namespaces) == 1 && !namespaces.has_orphans())
+    }
+}

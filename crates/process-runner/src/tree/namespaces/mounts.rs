@@ -1,0 +1,217 @@
+//! The file tree of a mount namespace: what is granted, and nothing else.
+//!
+//! The new root is an empty file system in memory. Each grant is mounted there under its own path, and can be written
+//! only if that was granted. `/tmp` and `/dev/shm` are file systems of their own, and `/proc` shows only the processes
+//! of the new PID namespace.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, symlinkat};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
+    unmount,
+};
+use rustix::process::{chdir, fchdir, pivot_root};
+
+use crate::confine::Confinement;
+use crate::tree::child::set_mount_attributes;
+
+// `MOUNT_ATTR_*`, `<linux/mount.h>`.
+const READ_ONLY: u64 = 0x1;
+const NO_SET_ID: u64 = 0x2;
+const NO_DEVICES: u64 = 0x4;
+const NO_PROGRAMS: u64 = 0x8;
+
+/// The folder over which the new root is mounted while it is built. Nothing beneath it is granted but itself, and a
+/// new `/proc` takes its place in the end.
+const STAGING: &str = "/proc";
+const SHARED_MEMORY: &str = "/dev/shm";
+const TERMINALS: &str = "/dev/pts";
+const TEMPORARY: &str = "/tmp";
+
+/// Links in `/dev` by which programs find their own descriptors.
+const DEVICE_LINKS: [(&str, &str); 4] = [
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+];
+
+/// A path that is mounted in the new root.
+struct Bind<'a> {
+    path: &'a Path,
+    writable: bool,
+}
+
+/// The contents of a new root.
+pub(super) struct MountPlan<'a> {
+    binds: Vec<Bind<'a>>,
+    links: Vec<(PathBuf, PathBuf)>,
+    private_temporary: bool,
+    writable_proc: bool,
+}
+
+impl<'a> MountPlan<'a> {
+    /// Returns the plan for `confinement`. It reads the names in `/`, where most systems have links to `/usr`.
+    pub(super) fn new(confinement: &'a Confinement, writable_proc: bool) -> Self {
+        let grants = confinement.grants().iter();
+        let mut binds: Vec<_> = grants
+            .filter(|grant| grant.path != Path::new("/proc") && grant.path != Path::new(SHARED_MEMORY))
+            .map(|grant| Bind { path: &grant.path, writable: grant.write })
+            .collect();
+        // A folder before what lies in it.
+        binds.sort_by(|one, other| one.path.cmp(other.path));
+        let mut links = root_links();
+        links.extend(DEVICE_LINKS.map(|(link, target)| (link.into(), target.into())));
+        links.extend(confinement.links().iter().cloned());
+        let private_temporary =
+            confinement.has_private_temp() && binds.iter().all(|bind| bind.path != Path::new(TEMPORARY));
+        Self { binds, links, private_temporary, writable_proc }
+    }
+
+    /// Builds the tree and makes it the root of the calling process, which is alone in new namespaces for mounts and
+    /// processes.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+        let root = memory_file_system("0755")?;
+        attach(root.as_fd(), CWD, Path::new(STAGING))?;
+        let root_fd = root.as_fd();
+        if self.private_temporary {
+            mount_at(root_fd, Path::new(TEMPORARY), memory_file_system("1777")?.as_fd())?;
+        }
+        mount_at(root_fd, Path::new(SHARED_MEMORY), memory_file_system("1777")?.as_fd())?;
+        let terminals = Bind { path: Path::new(TERMINALS), writable: false };
+        for bind in self.binds.iter().chain([&terminals]) {
+            bind.mount(root_fd)?;
+        }
+        let proc = process_file_system(self.writable_proc)?;
+        mount_at(root_fd, Path::new("/proc"), proc.as_fd())?;
+        for (link, target) in &self.links {
+            make_link(root_fd, link, target)?;
+        }
+        fchdir(&root)?;
+        // The old root is put over the new one, and then taken away.
+        pivot_root(".", ".")?;
+        unmount(".", UnmountFlags::DETACH)?;
+        chdir("/")?;
+        set_mount_attributes(root_fd, READ_ONLY | NO_SET_ID | NO_DEVICES, false)
+    }
+}
+
+impl Bind<'_> {
+    /// Mounts the path in `root`. A path that does not exist, or that has become a link, is left out.
+    fn mount(&self, root: BorrowedFd<'_>) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let Ok(object) = openat2(CWD, self.path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
+            return Ok(());
+        };
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        let tree = open_tree(&object, "", flags)?;
+        let mut attributes = NO_SET_ID;
+        if !self.path.starts_with("/dev") {
+            attributes |= NO_DEVICES;
+        }
+        // A device is used by reading and writing it; read-only are its mode and its owner.
+        if !self.writable || self.path.starts_with("/dev") {
+            attributes |= READ_ONLY;
+        }
+        set_mount_attributes(tree.as_fd(), attributes, true)?;
+        if FileType::from_raw_mode(fstat(&object)?.st_mode) == FileType::Directory {
+            return mount_at(root, self.path, tree.as_fd());
+        }
+        if let Some(folder) = self.path.parent() {
+            make_folders(root, folder)?;
+        }
+        let create = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::EXCL;
+        match openat(root, relative(self.path), create, Mode::from_raw_mode(0o444)) {
+            // It may lie in a folder that is mounted already, which may be read-only.
+            Ok(_) | Err(Errno::EXIST | Errno::ROFS) => {}
+            Err(error) => return Err(error.into()),
+        }
+        attach(tree.as_fd(), root, relative(self.path))
+    }
+}
+
+/// Mounts `tree` as the folder `path` of `root`.
+fn mount_at(root: BorrowedFd<'_>, path: &Path, tree: BorrowedFd<'_>) -> io::Result<()> {
+    make_folders(root, path)?;
+    attach(tree, root, relative(path))
+}
+
+fn attach(tree: BorrowedFd<'_>, root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    Ok(move_mount(tree, "", root, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+/// Makes the folder and those that it lies in, as far as they are missing.
+fn make_folders(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
+    let mut made = PathBuf::new();
+    for component in path.components() {
+        let Component::Normal(name) = component else { continue };
+        made.push(name);
+        match mkdirat(root, &made, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST | Errno::ROFS) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Makes a link, unless something is there.
+fn make_link(root: BorrowedFd<'_>, link: &Path, target: &Path) -> io::Result<()> {
+    if let Some(folder) = link.parent() {
+        make_folders(root, folder)?;
+    }
+    match symlinkat(target, root, relative(link)) {
+        // A link in a mounted folder is there, or was removed since.
+        Ok(()) | Err(Errno::EXIST | Errno::ROFS) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn relative(path: &Path) -> &Path {
+    path.strip_prefix("/").unwrap_or(path)
+}
+
+fn memory_file_system(mode: &str) -> io::Result<OwnedFd> {
+    let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_set_string(context.as_fd(), "mode", mode)?;
+    fsconfig_create(context.as_fd())?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}
+
+fn process_file_system(writable: bool) -> io::Result<OwnedFd> {
+    let context = fsopen("proc", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(context.as_fd())?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let mount = fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?;
+    let more = if writable { NO_PROGRAMS } else { NO_PROGRAMS | READ_ONLY };
+    set_mount_attributes(mount.as_fd(), more, false)?;
+    Ok(mount)
+}
+
+/// Returns the links in `/` with their targets.
+#[allow(clippy::disallowed_methods, reason = "reads only the names in the system's root")]
+fn root_links() -> Vec<(PathBuf, PathBuf)> {
+    let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    links.filter_map(|link| Some((link.path(), std::fs::read_link(link.path()).ok()?))).collect()
+}
+
+/// Returns the folder of a handle by its path in this process's own namespace.
+pub(super) fn path_of(handle: BorrowedFd<'_>) -> io::Result<PathBuf> {
+    use std::os::fd::AsRawFd;
+    let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    let path = rustix::fs::readlinkat(CWD, link, Vec::new())?;
+    Ok(PathBuf::from(OsStr::from_bytes(path.as_bytes())))
+}
