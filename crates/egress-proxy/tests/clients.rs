@@ -118,7 +118,9 @@ async fn npm_finds_a_package_by_the_variables_alone() {
     let arguments = ["view", "tiny", "version", "--registry=https://other.example/", "--fetch-retries=0"];
     let output = fixture.run("npm", &arguments).await.unwrap();
     assert!(!output.status.success(), "{}", text(&output));
-    assert_eq!(*fixture.denied.lock().unwrap(), ["other.example:443"]);
+    // Once for each attempt of npm's.
+    let denied = fixture.denied.lock().unwrap();
+    assert!(!denied.is_empty() && denied.iter().all(|host| host == "other.example:443"), "{denied:?}");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use crate::tree::NamespaceHandle;
 /// reaches: [`run`](Self::run) lets this process bind a listener there, and serve it from outside. Clones are the same
 /// namespace, which lasts as long as a clone or a process in it.
 ///
-/// It works on Linux, for a process with `CAP_SYS_ADMIN`. Unix sockets that have a path are no part of a network
+/// It works on Linux, for root and where a user may make user namespaces (user_namespaces(7)). Unix sockets that have a path are no part of a network
 /// namespace: they are reached wherever file permissions allow it.
 #[derive(Clone)]
 pub struct NetworkNamespace(NamespaceHandle);
@@ -25,7 +25,7 @@ pub enum NetworkNamespaceError {
     #[error("network namespaces are part of Linux")]
     NotLinux,
     /// This process may not make one.
-    #[error("this process may not make a network namespace, which needs root or CAP_SYS_ADMIN")]
+    #[error("this process may not make a network namespace, which needs CAP_SYS_ADMIN or user namespaces")]
     NotPermitted,
     /// The system refused for another reason.
     #[error("the system made no network namespace: {0}")]

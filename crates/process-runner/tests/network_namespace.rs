@@ -1,6 +1,10 @@
 //! Tests of what a program in a network namespace can reach. Each attack is made twice: outside the namespace, where it
 //! must succeed, and inside. They need Linux, the right to make namespaces, and `/usr/bin/python3`.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and starts itself"
+)]
 #![cfg(target_os = "linux")]
 
 use std::io::{Read as _, Write as _};
@@ -9,7 +13,9 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::time::Duration;
 
-use process_runner::{Command, Confinement, Limits, NetworkNamespace, Output, SpawnErrorKind, Stdin, Stream};
+use process_runner::{
+    Command, Confinement, ConfinementLevel, Limits, NetworkNamespace, Output, SpawnErrorKind, Stdin, Stream,
+};
 use skipped_tests::require;
 use tempfile::TempDir;
 
@@ -180,4 +186,60 @@ async fn a_namespace_without_a_confinement_is_refused() {
     assert!(error.to_string().contains("only with a confinement"), "{error}");
     let process_runner::Error::Spawn(error) = error else { panic!("{error}") };
     assert!(matches!(error.kind, SpawnErrorKind::Confinement { .. }), "{error}");
+}
+
+#[test]
+fn the_same_holds_for_a_user_without_privileges() {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root || std::env::var_os("NETWORK_NAMESPACE_TEST_USER").is_some() {
+        return;
+    }
+    let setpriv = std::path::Path::new("/usr/bin/setpriv");
+    let Some(setpriv) = require(setpriv.exists().then_some(setpriv), "no setpriv; it is part of util-linux")
+    else {
+        return;
+    };
+    // The user may not enter the folder of the build.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let program = folder.path().join("network_namespace");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let output = std::process::Command::new(setpriv)
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"])
+        .arg(&program)
+        .env("NETWORK_NAMESPACE_TEST_USER", "1")
+        .env("TMPDIR", "/tmp")
+        // A test that cannot run must fail here.
+        .env("CI", "true")
+        .current_dir("/")
+        .output()
+        .unwrap();
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && text.contains("7 passed"), "{text}");
+}
+
+/// Runs a program at each level of confinement, on which it depends how the namespace is entered.
+#[tokio::test]
+async fn every_level_of_confinement_keeps_a_program_in_the_namespace() {
+    let Some(fixture) = NamespaceFixture::new() else { return };
+    let listener = fixture.namespace.run(|| TcpListener::bind("127.0.0.1:0")).unwrap().unwrap();
+    let inside = listener.local_addr().unwrap().port().to_string();
+    let outside = fixture.tcp.local_addr().unwrap().port().to_string();
+    let script = "socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)\n\
+                  print(os.readlink('/proc/self/ns/net'), os.getuid())";
+    let levels = [ConfinementLevel::Filesystem, ConfinementLevel::SystemCalls, ConfinementLevel::Namespaces];
+    for level in levels {
+        let run = |port: String| {
+            let confinement = fixture.confinement().level(level);
+            let command = fixture.python(script, &[port.as_str()]).confined(confinement);
+            command.network_namespace(fixture.namespace.clone()).run()
+        };
+        let output = run(inside.clone()).await.unwrap();
+        assert!(output.success(), "{level}: {}", output.stderr_text());
+        let user = rustix::process::geteuid().as_raw().to_string();
+        assert!(output.stdout_text().contains(&format!("] {user}\n")), "{level}: {}", output.stdout_text());
+        let output = run(outside.clone()).await.unwrap();
+        assert!(output.stderr_text().contains("Connection refused"), "{level}: {}", output.stderr_text());
+    }
 }

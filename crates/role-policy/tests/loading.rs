@@ -60,7 +60,6 @@ fn a_network_that_cannot_be_read_is_named_with_its_line() {
         ("\"some\"", "roles.toml:4: error: `network` is \"some\"; expected \"none\", \"allow\" or { hosts"),
         ("true", "`network` is of type boolean; expected \"none\""),
         ("{}", "`network` names no hosts"),
-        ("{ hosts = \"a.example\" }", "`hosts`"),
         ("{ host = [] }", "`host`"),
         ("{ hosts = [\"https://a.example\"] }", "`https://a.example` is a URL"),
         ("{ hosts = [\"a.*.example\"] }", "only `*.NAME` and `*` are known"),

@@ -122,14 +122,17 @@ pub(super) fn start<T: Send>(
         };
     };
     let layers = Layers { confinement, network, supported, terminal };
-    if layers.has_namespaces() {
-        let namespaces = namespaces::prepared(confinement).map_err(StartFailure::Confinement)?;
+    let needs_process = network.is_some_and(|network| network.handle().needs_process());
+    if layers.has_namespaces() || needs_process {
+        let prepare = || namespaces::prepared(confinement, network);
+        let namespaces =
+            layers.has_namespaces().then(prepare).transpose().map_err(StartFailure::Confinement)?;
         let folder = match request.directory {
             ChildFolder::Handle(handle) => FolderInside::of_handle(handle),
             ChildFolder::Path(path) => FolderInside::of_path(Path::new(OsStr::from_bytes(path.to_bytes()))),
         };
         let folder = folder.map_err(StartFailure::Start)?;
-        return retried(&mut || layers.start_inside(&namespaces, &folder, request));
+        return retried(&mut || layers.start_inside(namespaces.as_deref(), &folder, request));
     }
     let restrictions = layers.restrictions().map_err(StartFailure::Confinement)?;
     start_restricted(network, restrictions, request, retried)
@@ -168,13 +171,13 @@ impl Layers<'_> {
         self.confinement.chosen_level() >= level && self.supported.protections.contains(&protection)
     }
 
-    /// Starts the program in `namespaces`.
+    /// Starts the program in `namespaces` and in the network namespace.
     ///
     /// A process of ours enters them, restricts itself, and starts the program as its sibling: as a child of this
     /// process.
     fn start_inside(
         &self,
-        namespaces: &Namespaces,
+        namespaces: Option<&Namespaces>,
         folder: &FolderInside,
         request: &SpawnRequest<'_>,
     ) -> Result<libc::pid_t, StartFailure> {
@@ -182,7 +185,7 @@ impl Layers<'_> {
             // Before the others: a namespace of users that is entered first has no right to it.
             let entered = self.network.map_or(Ok(()), |network| network.handle().enter());
             entered.map_err(StartFailure::Confinement)?;
-            namespaces.enter().map_err(StartFailure::Confinement)?;
+            namespaces.map_or(Ok(()), Namespaces::enter).map_err(StartFailure::Confinement)?;
             let folder = folder.open().map_err(|_| StartFailure::FolderOutside)?;
             // Their paths are looked up here, where the program will be.
             let restrictions = self.restrictions().map_err(StartFailure::Confinement)?;

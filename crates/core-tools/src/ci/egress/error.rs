@@ -27,7 +27,7 @@ pub enum EgressError {
     /// There is no network namespace.
     #[error(
         "this role may reach named hosts only, which needs a network namespace: {0}; the operator may give the role \
-         `network = \"none\"` or `\"allow\"`, or run the server with CAP_SYS_ADMIN"
+         `network = \"none\"` or `\"allow\"`, or let the server make user namespaces"
     )]
     NoNamespace(#[from] NetworkNamespaceError),
     /// The proxy for the hosts cannot be started.
