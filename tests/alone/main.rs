@@ -42,6 +42,7 @@ libraries! {
     role_policy,
     context_compiler,
     introspection,
+    agent_hooks,
     agent_sessions,
     mcp_proxy,
 }

@@ -39,6 +39,22 @@ impl ClientHome {
         &self.modules
     }
 
+    /// The path of a file of the user.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    /// Has `hook install CLIENT` write the client's settings, for the role `worker` and with an audit.
+    pub(crate) fn install_hook(&self, client: &str, arguments: &[&str]) {
+        let mut command = self.project.server();
+        command.args(["--role", "worker", "--audit"]).arg(self.path("audit.jsonl"));
+        command.args(["hook", "install", client]).args(arguments).env("HOME", self.folder.path());
+        for name in ["XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"] {
+            command.env_remove(name);
+        }
+        said(&command.output().unwrap());
+    }
+
     /// A file of the user.
     pub(crate) fn write(&self, path: &str, content: &str) {
         let path = self.folder.path().join(path);

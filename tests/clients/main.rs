@@ -17,6 +17,8 @@ mod codex;
 mod editors;
 mod gemini;
 mod home;
+mod hooks;
+mod hooks_of_claude;
 mod model;
 mod opencode;
 mod typescript;

@@ -1,6 +1,6 @@
 //! A stand-in for a model, which would need an account: on loopback it asks for the given calls one after the other,
 //! and keeps what its client gives it for them. Client and server are the real ones. It speaks what the clients do:
-//! Anthropic's Messages API, and Gemini's API.
+//! Anthropic's Messages API, Gemini's API, and OpenAI's Responses API.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,8 +12,9 @@ pub(crate) struct ScriptedModel {
     results: Arc<Mutex<Vec<Value>>>,
 }
 
-/// A call that it asks for: a tool by our name for it, whatever the client makes of that, and arguments.
-type RequestedCall = (&'static str, Value);
+/// A call that it asks for: a tool by our name for it, whatever the client makes of that, or one of the client's own as
+/// `own:NAME`; and arguments.
+pub(crate) type RequestedCall = (&'static str, Value);
 
 /// Results so far, and the events of the answer.
 type ModelTurn = (Vec<Value>, Vec<Value>);
@@ -46,6 +47,9 @@ impl ScriptedModel {
 
 /// The text that a model reads in a result.
 pub(crate) fn text(result: &Value) -> String {
+    if let Some(text) = result["output"].as_str() {
+        return text.to_owned();
+    }
     for key in ["output", "error"] {
         if let Some(text) = result["response"][key].as_str() {
             return text.to_owned();
@@ -73,6 +77,7 @@ fn answer(mut stream: TcpStream, calls: &[RequestedCall], results: &Mutex<Vec<Va
     let speaks: fn(&Value, &[RequestedCall]) -> Option<ModelTurn> = match head.lines().next()? {
         line if line.starts_with("POST /v1/messages") => messages,
         line if line.contains(":streamGenerateContent") => gemini,
+        line if line.contains("/responses") => responses,
         _ => {
             let nothing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
             return stream.write_all(nothing).ok();
@@ -98,6 +103,9 @@ fn answer(mut stream: TcpStream, calls: &[RequestedCall], results: &Mutex<Vec<Va
 /// The next call, by the client's name for the tool. A title or the like is asked for without tools.
 fn next<'a>(calls: &'a [RequestedCall], done: usize, tools: &[&'a str]) -> Option<(&'a str, &'a Value)> {
     let (name, arguments) = calls.get(done)?;
+    if let Some(own) = name.strip_prefix("own:") {
+        return Some((tools.iter().find(|tool| **tool == own)?, arguments));
+    }
     let ours = |tool: &&&str| tool.contains("coretools_") && tool.ends_with(&format!("_{name}"));
     Some((tools.iter().find(ours)?, arguments))
 }
@@ -149,4 +157,36 @@ fn gemini(request: &Value, calls: &[RequestedCall]) -> Option<ModelTurn> {
     let usage = json!({"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2});
     let answer = json!({"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": usage});
     Some((given, vec![answer]))
+}
+
+/// The same by <https://platform.openai.com/docs/api-reference/responses-streaming>.
+fn responses(request: &Value, calls: &[RequestedCall]) -> Option<ModelTurn> {
+    let input = request["input"].as_array()?.iter();
+    let given: Vec<Value> = input
+        .filter(|item| item["type"].as_str().is_some_and(|kind| kind.ends_with("_call_output")))
+        .cloned()
+        .collect();
+    let tools = request["tools"].as_array().into_iter().flatten();
+    let tools: Vec<&str> = tools.filter_map(|tool| tool["name"].as_str()).collect();
+    let id = format!("call_{}", given.len());
+    let item = match next(calls, given.len(), &tools) {
+        Some((tool, arguments)) => match arguments {
+            Value::String(text) => {
+                json!({"type": "custom_tool_call", "call_id": id, "name": tool, "input": text, "status": "completed"})
+            }
+            arguments => {
+                json!({"type": "function_call", "call_id": id, "name": tool, "arguments": arguments.to_string()})
+            }
+        },
+        None => json!({"type": "message", "role": "assistant", "id": "msg_1",
+            "content": [{"type": "output_text", "text": "done", "annotations": []}]}),
+    };
+    let usage = json!({"input_tokens": 1, "input_tokens_details": null, "output_tokens": 1,
+        "output_tokens_details": null, "total_tokens": 2});
+    let events = vec![
+        json!({"type": "response.created", "response": {"id": "resp_1"}}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+        json!({"type": "response.completed", "response": {"id": "resp_1", "usage": usage}}),
+    ];
+    Some((given, events))
 }

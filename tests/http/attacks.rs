@@ -248,3 +248,51 @@ fn random_bytes_end_neither_the_server_nor_its_memory() {
     let list: Value = site.server.connect(&site.token, Era::Modern).request("tools/list", json!({}));
     assert!(list["result"]["tools"].is_array());
 }
+
+#[test]
+fn a_message_of_very_many_values_is_refused_and_costs_its_caller_alone() {
+    let site = site();
+    let values: String = (0..60_000).map(|number| format!(",\"k{number}\":1")).collect();
+    let call = |more: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{{META},"name":"read_file","arguments":{{"path":"keep.txt"{more}}}}}}}"#
+        )
+    };
+    let reply = site.send(Era::Modern, &call(&values), "tools/call", Some("read_file"));
+    assert!(reply.status == 400 && reply.body.contains("too many values"), "{reply:?}");
+    // What is large by its strings is taken.
+    let long = "x".repeat(1 << 20);
+    let reply =
+        site.send(Era::Modern, &call(&format!(",\"other\":\"{long}\"")), "tools/call", Some("read_file"));
+    assert!(reply.status == 200 && reply.body.contains("other"), "{}", &reply.body[..300]);
+    // Values count as bytes: whoever sends them comes to the end of what may be sent in a minute.
+    let project = Project::with([("keep.txt", "keep")]);
+    let server = HttpServer::start(&project, &[]);
+    let few = ["--bytes-per-minute", "1500000"];
+    let (greedy, quiet) = (server.token("ada", "readonly", &few), server.token("bob", "readonly", &few));
+    let fewer: String = (0..49_000).map(|number| format!(",\"k{number}\":1")).collect();
+    let send = |token: &str, more: &str| {
+        let client = Http::silent(server.address(), Some(token), Era::Modern);
+        exchange(server.address(), &client.bytes(&call(more), Some("tools/call"), Some("read_file"))).status
+    };
+    // 0.6 MB of text, and 49,000 values of 32 bytes.
+    assert_eq!(send(&greedy, &fewer), 200);
+    assert_eq!(send(&greedy, ""), 429);
+    assert_eq!(send(&quiet, ""), 200);
+}
+
+#[test]
+fn an_encoded_body_is_refused() {
+    let site = site();
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{{META}}}}}"#);
+    for (headers, status) in [
+        ("Content-Encoding: gzip\r\n", 415),
+        ("Content-Encoding: identity, br\r\n", 415),
+        ("Content-Encoding: identity\r\n", 200),
+    ] {
+        let mut client = Http::silent(site.server.address(), Some(&site.token), Era::Modern);
+        client.headers = headers.to_owned();
+        let reply = exchange(site.server.address(), &client.bytes(&body, Some("tools/list"), None));
+        assert_eq!(reply.status, status, "{headers}: {reply:?}");
+    }
+}

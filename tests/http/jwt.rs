@@ -540,6 +540,11 @@ fn keys_are_changed_while_the_server_runs() {
 fn serve_keys(keys: Arc<Mutex<String>>) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
+    (port, answer_keys(listener, keys))
+}
+
+/// Answers each request at `listener` with the keys, and counts them.
+fn answer_keys(listener: TcpListener, keys: Arc<Mutex<String>>) -> Arc<AtomicUsize> {
     let asked = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&asked);
     std::thread::spawn(move || {
@@ -559,7 +564,7 @@ fn serve_keys(keys: Arc<Mutex<String>>) -> (u16, Arc<AtomicUsize>) {
             );
         }
     });
-    (port, asked)
+    asked
 }
 
 #[test]
@@ -591,4 +596,29 @@ fn an_unknown_key_is_asked_for_and_not_more_often_than_it_could_have_come() {
     // What cannot be read changes nothing.
     *keys.lock().unwrap() = "nonsense".to_owned();
     assert_eq!(list(&server, &token).status, 200);
+}
+
+#[test]
+fn a_server_starts_while_its_issuer_is_down_and_refuses_its_tokens_until_it_is_there() {
+    let (project, outside, issuer) = (Project::empty(), Project::empty(), JwtIssuer::new("one"));
+    let port = integration_tests::unused_port();
+    let config = format!(
+        "[http]\njwt_audience = \"https://tools.example/mcp\"\njwt_issuer = \"https://issuer.example\"\n\
+         jwt_keys = \"http://127.0.0.1:{port}/jwks\"\njwt_roles = [\"groups=developers:dev\"]\n"
+    );
+    fs::write(outside.join("coretools.toml"), config).unwrap();
+    let server = HttpServer::start(&project, &["--config", outside.join("coretools.toml").to_str().unwrap()]);
+    assert!(server.log().contains("JWTs are refused until"), "{}", server.log());
+    let ready = server.get("/readyz", None);
+    assert!(ready.status == 200 && ready.body.contains("JWT issuer"), "{ready:?}");
+    // Its own tokens are good meanwhile.
+    let own = server.token("ada", "readonly", &[]);
+    assert_eq!(list(&server, &own).status, 200);
+    let token = issuer.token(&claims());
+    assert_eq!(list(&server, &token).status, 401);
+    let keys = json!({"keys": [issuer.jwk()]}).to_string();
+    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    answer_keys(listener, Arc::new(Mutex::new(keys)));
+    wait_until(SOON, "the issuer is asked again", || list(&server, &token).status == 200);
+    assert_eq!(server.get("/readyz", None).body, "ready\n");
 }

@@ -62,6 +62,14 @@ fn who_is_not_known_gets_health_and_nothing_else() {
     ] {
         let reply = server.get(path, None);
         assert_eq!(reply.status, status, "{path}: {reply:?}");
+        // Clients read what they find at these paths as JSON.
+        let is_looked_up =
+            path.contains("/.well-known/") || ["/register", "/authorize", "/token"].contains(&path);
+        assert_eq!(
+            is_looked_up,
+            reply.header("content-type") == Some("application/json"),
+            "{path}: {reply:?}"
+        );
         let challenge = reply.header("www-authenticate").unwrap_or_default();
         assert_eq!(challenge.starts_with("Bearer"), status == 401, "{path}: {reply:?}");
     }

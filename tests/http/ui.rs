@@ -6,7 +6,7 @@ use integration_tests::{
 };
 use serde_json::json;
 
-const POST: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
+pub(crate) const POST: &str = "Content-Type: application/x-www-form-urlencoded\r\n";
 
 pub(crate) fn ask(server: &HttpServer, method: &str, path: &str, headers: &str, body: &str) -> Reply {
     let request = format!(
@@ -17,14 +17,14 @@ pub(crate) fn ask(server: &HttpServer, method: &str, path: &str, headers: &str, 
 }
 
 /// Signs in; the header of the cookie.
-fn sign_in(server: &HttpServer, token: &str) -> String {
+pub(crate) fn sign_in(server: &HttpServer, token: &str) -> String {
     let reply = ask(server, "POST", "/ui/sign-in", POST, &format!("token={token}"));
     assert_eq!((reply.status, reply.header("location")), (303, Some("/ui")), "{reply:?}");
     let cookie = reply.header("set-cookie").unwrap();
     format!("Cookie: {}\r\n", cookie.split(';').next().unwrap())
 }
 
-fn page(server: &HttpServer, path: &str, cookie: &str) -> String {
+pub(crate) fn page(server: &HttpServer, path: &str, cookie: &str) -> String {
     let reply = ask(server, "GET", path, cookie, "");
     assert_eq!(reply.status, 200, "{path}: {reply:?}");
     reply.body
@@ -38,7 +38,7 @@ fn section<'a>(page: &'a str, id: &str) -> &'a str {
 }
 
 /// The value of the hidden field `name` that comes first.
-fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
+pub(crate) fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
     let mark = format!("name=\"{name}\" value=\"");
     let begin = page.find(&mark).unwrap_or_else(|| panic!("no field {name} in {page}")) + mark.len();
     let rest = &page[begin..];

@@ -242,6 +242,7 @@ fn a_stopped_program_is_told_as_such_at_once_and_read_when_it_goes_on() {
                     app.pid()
                 );
                 assert!(failed["error"].as_str().unwrap().contains(&expected), "{failed}");
+                assert!(!failed.to_string().contains("no inspector is open"), "{failed}");
             }
             assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
             // Its facts are read all the same.

@@ -11,6 +11,7 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+mod approvals;
 mod audit;
 mod command_line;
 mod disclosure;

@@ -6,3 +6,4 @@ mod layers;
 mod module_map;
 mod modules;
 mod sources;
+mod threat_model;

@@ -216,10 +216,17 @@ fn no_runner_of_a_compound_command_leaves_its_tests_a_variable_of_ours() {
         let text = std::fs::read_to_string(entry.path()).unwrap();
         let variables: BTreeMap<_, _> =
             text.split('\0').filter_map(|variable| variable.split_once('=')).collect();
-        let found: Vec<_> = ours.iter().filter_map(|name| Some((*name, *variables.get(name)?))).collect();
+        for name in ours {
+            let value = variables.get(name).copied().unwrap_or_default();
+            let is_ours =
+                value.contains("core_tools") || value.contains("/report-") || value.contains(",NODE_OPTIONS");
+            assert!(!is_ours, "{:?}: {name}={value}", entry.file_name());
+        }
         let of_user =
             [("NODE_OPTIONS", "--stack-trace-limit=33"), ("PYTHONPATH", "/of/the/user"), ("RUBYOPT", "-W0")];
-        assert_eq!(found, of_user, "{:?}", entry.file_name());
+        for (name, value) in of_user {
+            assert_eq!(variables.get(name), Some(&value), "{:?}: {name}", entry.file_name());
+        }
     }
     assert_eq!(files, 6);
 }

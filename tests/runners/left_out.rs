@@ -1,7 +1,7 @@
 //! Tests that a project has and that did not run: the runner calls it a success, or says no more than that something failed.
 
 use crate::support::SampleProject;
-use core_tools::testing::{TestReport, TestStatus};
+use core_tools::testing::{RunTests, TestReport, TestStatus};
 
 macro_rules! sample {
     ($program:expr) => {
@@ -42,7 +42,10 @@ fn only_is_told_for_mocha_also_of_version_3() {
         );
         one_of_two(&sample, "only 1 of 2 tests ran because of `.only`");
         assert_eq!(sample.run("", "").deselected, 1, "{program}");
-        assert_eq!(sample.run("mocha", "").notes.len(), 1, "{program}: also where mocha is run directly");
+        // A link out of the project, as that of version 3 is here, is not followed to find a program.
+        if program == "mocha" {
+            assert_eq!(sample.run("mocha", "").notes.len(), 1, "also where mocha is run directly");
+        }
     }
 }
 
@@ -63,7 +66,7 @@ fn only_is_told_for_jest_and_vitest_with_the_line_and_not_for_skipped_tests() {
         sample.write(
             "a.test.js",
             &format!(
-                "{import}\n// test.only\nconst model = {{ fit() {{}} }};\nmodel.fit();\ntest('one', () => {{}});\ntest.skip('two', () => {{}});\n"
+                "{import}\n// test.only\nconst model = {{ fit() {{}} }};\nmodel.fit('x');\ntest('one', () => {{}});\ntest.skip('two', () => {{}});\n"
             ),
         );
         let report = sample.run("", "");
@@ -239,7 +242,7 @@ fn the_tests_of_test_unit_below_rake_are_listed() {
         report.tests.iter().map(|test| (test.name.as_str(), test.status, test.line)).collect();
     tests.sort_unstable_by_key(|test| test.0);
     let expected = [
-        ("Sample#test_data[one]", TestStatus::Passed, Some(17)),
+        ("Sample#test_data[one]", TestStatus::Passed, Some(16)),
         ("Sample#test_fails", TestStatus::Failed, Some(7)),
         ("Sample#test_omits", TestStatus::Skipped, Some(13)),
         ("Sample#test_passes", TestStatus::Passed, Some(3)),
@@ -285,4 +288,26 @@ fn a_run_that_node_ends_itself_is_whole() {
     sample.write("a.test.js", "require('node:test').test('a', () => { setInterval(() => {}, 1000); });\n");
     let report = sample.run("", "");
     assert!(report.is_success() && report.passed == 1, "{}", report.to_text());
+}
+
+#[test]
+fn a_test_of_go_beneath_which_the_process_ended_has_the_reason() {
+    let sample = sample!("go");
+    sample.write("go.mod", "module example.org/a\n\ngo 1.19\n");
+    let run = |body: &str, arguments: &[&str]| {
+        sample.write(
+            "a_test.go",
+            &format!("package a\n\nimport (\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestA(t *testing.T) {{\n\t{body}\n\ttime.Sleep(time.Minute)\n}}\n"),
+        );
+        sample.try_run(&RunTests::new().args(arguments.iter().copied())).unwrap()
+    };
+    let report = run("", &["-timeout", "1s"]);
+    let test = &report.tests[0];
+    assert_eq!((report.failed, test.status), (1, TestStatus::TimedOut), "{}", report.to_text());
+    assert!(test.error.as_ref().unwrap().contains("test timed out after 1s"), "{}", report.to_text());
+    let report = run("go func() { panic(\"beneath\") }()", &[]);
+    let test = &report.tests[0];
+    assert_eq!((report.failed, test.status), (1, TestStatus::Errored), "{}", report.to_text());
+    assert!(test.error.as_ref().unwrap().contains("panic: beneath"), "{}", report.to_text());
+    assert_eq!((test.file.as_deref(), test.line), (Some("a_test.go"), Some(9)), "{}", report.to_text());
 }

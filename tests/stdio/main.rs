@@ -15,6 +15,7 @@ mod completions;
 mod concurrency;
 mod ending;
 mod errors;
+mod exec;
 mod handshake;
 mod malformed;
 mod progress;

@@ -1,7 +1,7 @@
 //! Lines that are no messages are answered or ignored as JSON-RPC 2.0 says, and never end the server.
 
 use crate::connect;
-use integration_tests::{Era, Wire, peak_memory_kib};
+use integration_tests::{Era, Wire, peak_memory_kib, serve};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -190,4 +190,28 @@ fn an_id_may_be_used_again_once_it_has_been_answered() {
         wire.send(&json!({"jsonrpc": "2.0", "id": 7, "method": "ping"}));
         assert_eq!(wire.receive()["result"], json!({}));
     }
+}
+
+/// Of two members of one name, parsers take the first or the last: neither is taken here.
+#[test]
+fn a_name_that_comes_twice_is_refused_at_any_depth() {
+    let (project, mut wire) = serve([("a.txt", "a"), ("b.txt", "b")], Era::Modern);
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}"#;
+    for (id, arguments) in [
+        r#"{"path":"a.txt","path":"b.txt"}"#,
+        r#"{"path":"a.txt","p\u0061th":"b.txt"}"#,
+        r#"{"path":"a.txt","other":{"x":1,"x":2}}"#,
+    ]
+    .iter()
+    .enumerate()
+    {
+        let id = id + 700;
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{meta},"name":"read_file","arguments":{arguments}}}}}"#
+        );
+        wire.send_bytes(format!("{call}\n").as_bytes());
+        let answer = wire.answer(id as i64);
+        assert_eq!(answer["error"]["code"], -32600, "{arguments}: {answer}");
+    }
+    drop(project);
 }

@@ -61,6 +61,8 @@ pub struct Wire {
     last_id: i64,
     /// The messages that came while something else was waited for.
     pending: Vec<Value>,
+    /// The capabilities that the client declares.
+    capabilities: Value,
 }
 
 /// How long an answer may take on a loaded machine.
@@ -85,16 +87,23 @@ impl Wire {
             }
         });
         let input = child.stdin.take();
-        Self { child, input, lines, era: Era::Initialize("2025-11-25"), last_id: 0, pending: Vec::new() }
+        let (era, capabilities) = (Era::Initialize("2025-11-25"), json!({}));
+        Self { child, input, lines, era, last_id: 0, pending: Vec::new(), capabilities }
     }
 
     /// Starts `command` and gets ready to call tools.
     pub fn connect(command: Command, era: Era) -> Self {
+        Self::connect_as(command, era, json!({}))
+    }
+
+    /// The same, as a client with these capabilities.
+    pub fn connect_as(command: Command, era: Era, capabilities: Value) -> Self {
         let mut wire = Self::start(command);
-        wire.era = era;
+        (wire.era, wire.capabilities) = (era, capabilities);
         if let Era::Initialize(version) = era {
             let client = json!({"name": "test", "version": "1"});
-            let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client});
+            let params =
+                json!({"protocolVersion": version, "capabilities": wire.capabilities, "clientInfo": client});
             let answer = wire.request("initialize", params);
             assert_eq!(answer["result"]["protocolVersion"], version);
             wire.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -160,6 +169,9 @@ impl Wire {
         self.last_id += 1;
         let id = self.last_id;
         self.era.fill(&mut params);
+        if self.era == Era::Modern {
+            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
+        }
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         id
     }

@@ -166,3 +166,14 @@ fn an_answer_that_comes_after_the_client_gave_up_is_dropped() {
     assert_eq!(wire.text("echo", json!({})), "{}");
     assert!(wire.others().is_empty());
 }
+
+#[test]
+fn a_list_whose_pages_come_slowly_has_the_time_of_one_request() {
+    let setup = setup(&["--time-limit", "1"]).behaving(&["endless", "slow-list"]);
+    let mut wire = setup.connect(LEGACY);
+    let started = Instant::now();
+    let answer = wire.request("tools/list", json!({}));
+    assert!(answer["error"].is_object(), "{answer}");
+    // A hundred pages would take twenty seconds.
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+}

@@ -11,6 +11,7 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+mod approvals;
 mod argument_names;
 mod audit;
 mod changes;

@@ -86,3 +86,44 @@ fn a_description_of_the_server_says_nothing_of_what_is_hidden() {
         }
     }
 }
+
+/// The areas by which a server asks its client: of a client's model, its user and its folders.
+const ASKED_BY: [(&str, &str); 3] =
+    [("sampling/createMessage", "sampling"), ("elicitation/create", "elicitation"), ("roots/list", "roots")];
+
+#[test]
+fn a_server_asks_the_client_only_where_its_role_has_the_area() {
+    for allowed in [&["sampling", "elicitation", "roots"][..], &["roots"], &[]] {
+        let setup = setup(&["--policy", "roles.toml", "--role", "r"]);
+        let areas: String = allowed.iter().map(|area| format!(", \"mcp/{area}\"")).collect();
+        let names: String = allowed.iter().map(|area| format!(", \"mcp/{area}\"")).collect();
+        setup.project.write(
+            "roles.toml",
+            &format!("version = 1\nexternal_tools = [\"ask\"{names}]\n[roles.r]\nallow = [\"ask\"{areas}]\n"),
+        );
+        for era in Era::BOTH {
+            let mut wire = setup.connect(era);
+            for (method, area) in ASKED_BY {
+                let has_area = allowed.contains(&area);
+                let answer = wire.request(
+                    "tools/call",
+                    json!({"name": "ask", "arguments": {"method": method, "in_result": true}}),
+                );
+                assert_eq!(answer["result"]["inputRequests"].is_object(), has_area, "{allowed:?}: {answer}");
+                assert!(has_area || answer.to_string().contains(method), "{answer}");
+                if era != Era::Modern {
+                    let id = crate::call(&mut wire, "ask", json!({"method": method}));
+                    if has_area {
+                        let asked = wire.receive();
+                        assert_eq!(asked["method"], method);
+                        wire.send(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"answer": 1}}));
+                    }
+                    // The client hears of nothing: the server is answered by the wrapper.
+                    let answer = wire.answer(id);
+                    assert!(answer["result"]["content"].is_array(), "{answer}");
+                    assert!(wire.others().is_empty(), "{allowed:?} {method}");
+                }
+            }
+        }
+    }
+}

@@ -312,3 +312,26 @@ fn a_role_that_loses_a_tool_has_only_the_areas_that_its_policy_names() {
         }
     }
 }
+
+#[test]
+fn a_role_that_has_none_of_the_tools_is_told_once_with_the_lines_that_would_change_it() {
+    let setup = setup(&["--role", "readonly"]).offering(&json!([tool("read_file"), tool("echo")]));
+    let log = setup.project.join("log");
+    let command = setup.command();
+    let mut logged = std::process::Command::new("/bin/sh");
+    logged.args(["-c", r#"log=$1; shift; exec "$@" 2>"$log""#, "sh"]).arg(&log);
+    logged.arg(command.get_program()).args(command.get_args()).current_dir(setup.project.path());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => logged.env(name, value),
+            None => logged.env_remove(name),
+        };
+    }
+    let mut wire = Wire::connect(logged, Era::Modern);
+    for _ in 0..3 {
+        assert_eq!(names(&mut wire), [""; 0]);
+    }
+    let told = setup.project.read("log");
+    let line = "`allow = [\"read_file\", \"echo\"]` under `[roles.readonly]`";
+    assert_eq!(told.matches(line).count(), 1, "{told}");
+}

@@ -98,6 +98,9 @@ def call(id, params):
         raw(out + (b"\n" if isinstance(out, bytes) else "\n"))
         if arguments.get("then", True):
             result(id, text("and then the answer"))
+    elif name == "ask" and arguments.get("in_result"):
+        asked = {"one": {"method": arguments["method"], "params": {"from": "server"}}}
+        result(id, {"resultType": "input_required", "inputRequests": asked})
     elif name == "ask":
         asking["of-the-server"] = id
         send({"id": "of-the-server", "method": arguments["method"], "params": {"from": "server"}})
@@ -156,6 +159,8 @@ def handle(message):
         page = {"tools": offered[start:start + 3], "x-future": {"kept": True}}
         if start + 3 < len(offered):
             page["nextCursor"] = str(start + 3)
+        if "slow-list" in BEHAVIOURS:
+            time.sleep(0.2)
         if "endless" in BEHAVIOURS:
             page["nextCursor"] = "0"
         if "twin-list" in BEHAVIOURS:

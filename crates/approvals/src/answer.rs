@@ -9,8 +9,8 @@ use std::time::SystemTime;
 pub enum ApprovalVerdict {
     /// The call may run, once.
     AllowOnce,
-    /// The call may run, and the same call with the same arguments by the same caller may run again without a question,
-    /// as long as the queue lives.
+    /// The call may run, and the same call with the same arguments by the same caller may run again without a question
+    /// for eight hours, as long as the queue lives.
     AllowForSession,
     /// The call may not run. Holds the reason, if the person gave one.
     Deny(Option<String>),

@@ -50,20 +50,30 @@ struct WrittenAnswer {
 }
 
 impl ApprovalFolder {
+    /// Names the folder. It is created with the first question.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
     /// Creates the folder if it is missing, for its owner alone.
     ///
     /// # Errors
     /// It cannot be created, belongs to another user, or others may enter it.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
-        let path = path.into();
-        create_private(&path).map_err(Error::folder(&path))?;
-        let metadata = path.symlink_metadata().map_err(Error::folder(&path))?;
+        let folder = Self(path.into());
+        folder.prepare()?;
+        Ok(folder)
+    }
+
+    fn prepare(&self) -> Result<(), Error> {
+        let path = &self.0;
+        create_private(path).map_err(Error::folder(path))?;
+        let metadata = path.symlink_metadata().map_err(Error::folder(path))?;
         if !metadata.is_dir() {
-            return Err(Error::folder(&path)(io::Error::other("it is not a folder")));
+            return Err(Error::folder(path)(io::Error::other("it is not a folder")));
         }
         trusted_file::check_access(&metadata, trusted_file::OthersAccess::MayNotRead)
-            .map_err(|error| Error::folder(&path)(error.into()))?;
-        Ok(Self(path))
+            .map_err(|error| Error::folder(path)(error.into()))
     }
 
     /// Returns the path of the folder.
@@ -73,6 +83,7 @@ impl ApprovalFolder {
 
     /// Writes a question into the folder.
     pub(crate) fn publish(&self, pending: &PendingQuestion) -> Result<(), Error> {
+        self.prepare()?;
         let PendingQuestion { id, question, asked_at, expires_at } = pending.clone();
         let written = FolderQuestion { id, question, process: std::process::id(), asked_at, expires_at };
         self.write(&written.id, QUESTION, &written)

@@ -13,6 +13,9 @@ use tokio::sync::Notify;
 const MAX_PENDING: usize = 64;
 /// The most calls that are allowed for a session. The oldest is forgotten, and asked about again.
 const MAX_SESSION_GRANTS: usize = 1_024;
+/// The longest time that a call stays allowed for a session. A caller without a session of the protocol is the same caller
+/// as long as the server runs.
+const MAX_GRANT_AGE: Duration = Duration::from_secs(8 * 3600);
 /// The time between two looks into the folder, which tells nobody of a new file.
 const FOLDER_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -159,6 +162,10 @@ impl ApprovalQueue {
         let found = state.grants.iter().find(|((fingerprint, conditions), _)| {
             *fingerprint == question.fingerprint && *conditions == question.conditions
         });
+        let found = found.filter(|(_, answer)| {
+            // A clock that was set back makes no grant last longer.
+            answer.at.elapsed().is_ok_and(|age| age < MAX_GRANT_AGE)
+        });
         found.map(|(_, answer)| answer.clone())
     }
 
@@ -293,6 +300,11 @@ mod tests {
         ] {
             assert_eq!(queue.session_grant(&other), None, "{other:?}");
         }
+        let old = ApprovalQuestion::new("git_push", "builder", "a".repeat(64));
+        let mut answer = ApprovalAnswer::now(ApprovalVerdict::AllowForSession, "Ada");
+        answer.at -= MAX_GRANT_AGE;
+        queue.record(&old, &answer);
+        assert_eq!(queue.session_grant(&old), None, "it is too old");
     }
 
     #[tokio::test]

@@ -10,7 +10,8 @@ use crate::state::App;
 use axum::body::Body;
 use axum::response::Response;
 use core_tools::mcp::{
-    CallAdmission, CallObserver, Connection, InnerCallPermits, NoPermit, ProcessPermits, RequestContext,
+    CallAdmission, CallObserver, Connection, InnerCallPermits, NoPermit, PermitRelease, ProcessPermits,
+    RequestContext,
 };
 use http::StatusCode;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -67,6 +68,7 @@ impl McpEndpoint {
         };
         let mut context = RequestContext::new(target.host, target.caller, cancellation);
         context.call_permit = permits.as_ref().and_then(|permits| permits.call_permit());
+        context.permit_release = permits.clone().map(|permits| PermitRelease::new(move || permits.release()));
         context.call_admission = Some(inner_call_admission(app, principal, Arc::clone(&account)));
         context.process_permits = Some(ProcessPermits::new(move || account.acquire_program()));
         context.observer = Some(observer);

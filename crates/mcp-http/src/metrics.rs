@@ -61,7 +61,7 @@ struct DirectionLabels {
 const BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0];
 
 /// The metrics that are kept elsewhere, at the moment of a scrape.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct MetricsSnapshot {
     /// Sessions that are open.
     pub(crate) sessions: usize,
@@ -69,6 +69,10 @@ pub(crate) struct MetricsSnapshot {
     pub(crate) queued: u64,
     /// Rows of the audit that its database has, and rows that were lost.
     pub(crate) audit_rows: Option<(u64, u64)>,
+    /// Calls that wait for the approval of an operator.
+    pub(crate) approvals_waiting: usize,
+    /// Questions that were answered, by the verdict.
+    pub(crate) approvals: Vec<(&'static str, u64)>,
     /// Programs that are running.
     pub(crate) children: usize,
     /// The server is shutting down.
@@ -164,12 +168,25 @@ impl Collector for MetricsSnapshot {
                 ConstCounter::new(count).encode(rows.encode_family(&[("outcome", outcome)])?)?;
             }
         }
+        if !self.approvals.is_empty() {
+            let help = "Calls that a person was asked about, by the answer.";
+            let mut answers =
+                encoder.encode_descriptor("coretools_approvals", help, None, MetricType::Counter)?;
+            for (answer, count) in &self.approvals {
+                ConstCounter::new(*count).encode(answers.encode_family(&[("answer", *answer)])?)?;
+            }
+        }
         let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         for (name, help, value) in [
             (
                 "coretools_calls_waiting",
                 "Calls that wait for a permit.",
                 i64::try_from(self.queued).unwrap_or(i64::MAX),
+            ),
+            (
+                "coretools_approvals_waiting",
+                "Calls that wait for the approval of an operator.",
+                number(self.approvals_waiting),
             ),
             ("coretools_sessions", "Sessions that are open.", number(self.sessions)),
             ("coretools_children", "Programs that are running.", number(self.children)),
@@ -202,6 +219,8 @@ mod tests {
             sessions: 1,
             queued: 0,
             audit_rows: Some((7, 8)),
+            approvals_waiting: 3,
+            approvals: vec![("allowed once", 4)],
             children: 2,
             draining: false,
         };
@@ -217,6 +236,8 @@ mod tests {
             r#"coretools_requests_turned_away_total{reason="no_token"} 1"#,
             r#"coretools_bytes_total{direction="out"} 5"#,
             r#"coretools_audit_rows_total{outcome="lost"} 8"#,
+            r#"coretools_approvals_total{answer="allowed once"} 4"#,
+            "coretools_approvals_waiting 3",
             "coretools_children 2",
             "coretools_draining 0",
             "# EOF",

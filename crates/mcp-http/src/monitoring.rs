@@ -17,6 +17,11 @@ pub(crate) async fn healthz() -> Response {
 /// Answers whether the server takes calls.
 pub(crate) async fn readyz(State(app): State<App>) -> Response {
     match app.ready.load(Ordering::Relaxed) && !app.shutting_down.is_cancelled() {
+        // Others are served meanwhile, so that the server is ready.
+        true if app.authenticator.waits_for_issuer() => response::text(
+            StatusCode::OK,
+            "ready; the keys of the JWT issuer could not be fetched, so that JWTs are refused\n",
+        ),
         true => response::text(StatusCode::OK, "ready\n"),
         false => response::text(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
     }
@@ -24,10 +29,13 @@ pub(crate) async fn readyz(State(app): State<App>) -> Response {
 
 /// Answers with the metrics.
 pub(crate) async fn metrics(State(app): State<App>) -> Response {
+    let approvals = &app.workspaces.full_host().approvals().queue;
     let snapshot = MetricsSnapshot {
         sessions: app.sessions.count(),
         queued: app.admission.queued(),
         audit_rows: app.audit_store.as_ref().map(AuditStore::counts),
+        approvals_waiting: approvals.pending_count(),
+        approvals: approvals.answered_counts(),
         children: app.workspaces.runner.running(),
         draining: app.shutting_down.is_cancelled(),
     };

@@ -53,6 +53,14 @@ pub(crate) fn peer_unknown() -> Response {
     text(StatusCode::INTERNAL_SERVER_ERROR, "the peer is not known\n")
 }
 
+/// Makes the answer to a look-up of an authorization server: this is none, and names none.
+pub(crate) fn no_authorization_server() -> Response {
+    let description =
+        "this server issues no tokens and names no authorization server; its operator makes tokens";
+    let body = serde_json::json!({"error": "not_found", "error_description": description});
+    document(StatusCode::NOT_FOUND, "application/json", body.to_string())
+}
+
 /// Makes the answer to a request for a path that there is not.
 pub(crate) fn not_found() -> Response {
     text(StatusCode::NOT_FOUND, "there is nothing here; the protocol is at /mcp, the page at /ui\n")

@@ -23,7 +23,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::{MethodRouter, any, get};
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Uri};
 use std::pin::Pin;
 use tower::ServiceExt;
 
@@ -126,14 +126,20 @@ fn read_only(route: MethodRouter<App>) -> MethodRouter<App> {
     route.fallback(not_found)
 }
 
-async fn not_found() -> Response {
-    response::not_found()
+/// Answers that there is nothing. Clients look for an authorization server at fixed paths, and read the answer as JSON
+/// (RFC 6749 §5.2, RFC 8414 §3.2).
+async fn not_found(uri: Uri) -> Response {
+    let path = uri.path();
+    match path.contains("/.well-known/") || matches!(path, "/register" | "/authorize" | "/token") {
+        true => response::no_authorization_server(),
+        false => response::not_found(),
+    }
 }
 
 /// Answers where a client gets a token (RFC 9728).
 async fn oauth_metadata(State(app): State<App>) -> Response {
     match &app.oauth {
         Some(oauth) => response::document(StatusCode::OK, "application/json", oauth.metadata()),
-        None => response::not_found(),
+        None => response::no_authorization_server(),
     }
 }

@@ -6,7 +6,9 @@ use process_runner::Runner;
 use role_policy::{Caller, Policy, ToolFacts};
 use server_setup::sessions::SessionHandle;
 use server_setup::settings::Settings;
-use server_setup::{audit, confinement, environment, policy, resources, sessions, setup, toolsets};
+use server_setup::{
+    approvals, audit, confinement, environment, policy, resources, sessions, setup, toolsets,
+};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,7 +73,9 @@ impl Workspaces {
         let confine = confinement::confine_all(&settings, &workspace)?;
         let level = confine.achieved_level();
         let (confinement, is_confined) = (confine.to_string(), confine.is_enforced());
-        let mut host = setup::host(&settings, loaded.policy).roots(workspace.roots());
+        let mut host = setup::host(&settings, loaded.policy)
+            .approvals(approvals::of_many(&settings))
+            .roots(workspace.roots());
         let agents = sessions::of_many(&settings, reread);
         let callers = toolsets::Callers::Many(&agents);
         let environment = environment::for_callers(&settings, &runner);

@@ -3,7 +3,10 @@
 use super::input_schema::{AmbiguousNames, InputSchema};
 use super::methods::ProtocolArea;
 use json_rpc::json::{Json, JsonObject};
-use role_policy::{Authorized, Call, Caller, EffectResolver, Policy, Refusal, RoleLimits, ToolFacts};
+use role_policy::{
+    Approval, ApprovalRequest, Authorized, Call, Caller, EffectResolver, Policy, Refusal, RoleLimits,
+    ToolFacts,
+};
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -83,9 +86,10 @@ pub(super) struct AuthorizedCall {
 }
 
 impl AuthorizedCall {
-    /// Returns the rule that allows the call.
+    /// Returns the rule that allows the call. For a call that a person approved it says who did.
     pub(super) fn rule(&self) -> Arc<str> {
-        Arc::clone(&self.authorized.decision().rule)
+        let decision = self.authorized.decision();
+        Arc::clone(decision.approver.as_ref().unwrap_or(&decision.rule))
     }
 }
 
@@ -96,6 +100,8 @@ pub(super) enum CallRefusal {
     Hidden(Arc<str>),
     /// The arguments are not allowed; `reason` is for the caller.
     Arguments { rule: Arc<str>, reason: String },
+    /// A person must approve the call.
+    Approval(Box<ApprovalRequest>),
 }
 
 impl Authorizer {
@@ -124,6 +130,10 @@ impl Authorizer {
 
     /// Returns true if the caller may use what the server offers in `area`.
     pub(super) fn grants(&self, area: ProtocolArea) -> bool {
+        if ProtocolArea::OF_CLIENT.contains(&area) {
+            // The filter hides what the server offers, and this is what the client does.
+            return self.policy.get().grants_area(&self.caller, area.name());
+        }
         self.grants_name(area.name())
     }
 
@@ -137,12 +147,14 @@ impl Authorizer {
         self.filter.is_empty() && self.policy.get().grants_area(&self.caller, name)
     }
 
-    /// Judges one call. `definition` is the server's definition of the tool, if it has such a tool.
+    /// Judges one call, with the approval of a person if there is one. `definition` is the server's definition of the tool,
+    /// if it has such a tool.
     pub(super) fn authorize(
         &self,
         tool: &str,
         definition: Option<&JsonObject<'_>>,
         arguments: Option<&JsonObject<'_>>,
+        approval: Option<Approval>,
     ) -> Result<AuthorizedCall, CallRefusal> {
         if !self.filter.allows(tool) {
             return Err(CallRefusal::Hidden("narrowing: --only, --hide".into()));
@@ -176,14 +188,15 @@ impl Authorizer {
             });
         }
         let call = Call::new(tool, judged_arguments.unwrap_or_default());
-        match policy.authorize(&self.caller, &facts, call, &*self.effects) {
+        let judged = match approval {
+            None => policy.authorize(&self.caller, &facts, call, &*self.effects),
+            // An approval that does not fit any more is asked about again.
+            Some(approval) => policy.authorize_approved(&self.caller, &facts, call, &*self.effects, approval),
+        };
+        match judged {
             Ok(authorized) => Ok(AuthorizedCall { authorized }),
             Err(Refusal::Arguments { rule, reason }) => Err(CallRefusal::Arguments { rule, reason }),
-            // Nobody can be asked, and no answer is no.
-            Err(Refusal::Approval(request)) => Err(CallRefusal::Arguments {
-                rule: Arc::clone(request.rule()),
-                reason: format!("{request}; nobody can be asked here"),
-            }),
+            Err(Refusal::Approval(request)) => Err(CallRefusal::Approval(Box::new(request))),
             // A refusal that this crate does not know yet tells the client least when the tool does not exist for it.
             Err(refusal) => Err(CallRefusal::Hidden(Arc::clone(refusal.rule()))),
         }
@@ -236,7 +249,10 @@ mod tests {
             let filter_server_info = authorizer(only, hidden);
             assert!(filter_server_info.sees("a") && !filter_server_info.sees("b"));
             assert!(!ProtocolArea::ALL.into_iter().any(|area| filter_server_info.grants(area)));
-            assert!(matches!(filter_server_info.authorize("b", None, None), Err(CallRefusal::Hidden(_))));
+            assert!(matches!(
+                filter_server_info.authorize("b", None, None, None),
+                Err(CallRefusal::Hidden(_))
+            ));
         }
     }
 
@@ -253,12 +269,15 @@ mod tests {
             let instructions = authorizer.grants_instructions().then_some("mcp/instructions");
             areas.chain(instructions).collect::<Vec<_>>()
         };
-        const ALL: [&str; 6] = [
+        const ALL: [&str; 9] = [
             "mcp/prompts",
             "mcp/resources",
             "mcp/completions",
             "mcp/tasks",
             "mcp/skills",
+            "mcp/sampling",
+            "mcp/elicitation",
+            "mcp/roots",
             "mcp/instructions",
         ];
         let rule = "[[roles.r.require]]\nid = \"R\"\ntools = [\"a\"]\narguments = { x = { max = 1 } }";
@@ -292,7 +311,7 @@ mod tests {
             [("{\"n\":18446744073709551616}", false), ("{\"n\":[1e999]}", false), ("{\"n\":1}", true)]
         {
             let json = Json::parse(text.as_bytes()).unwrap();
-            assert_eq!(authorizer.authorize("a", None, json.as_object()).is_ok(), permitted, "{text}");
+            assert_eq!(authorizer.authorize("a", None, json.as_object(), None).is_ok(), permitted, "{text}");
         }
     }
 

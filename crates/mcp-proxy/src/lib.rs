@@ -45,6 +45,7 @@ mod observer;
 mod output_queue;
 mod pinned_tools;
 mod proxy;
+mod proxy_approvals;
 mod reader_thread;
 mod server;
 mod server_tool;
@@ -60,6 +61,7 @@ pub use methods::ProtocolArea;
 pub use observer::{CallEnd, CallOutcome, ObservedCall, ProxyDecision, ProxyObserver};
 pub use pinned_tools::{PinError, PinFileProblem, PinMode};
 pub use proxy::Proxy;
+pub use proxy_approvals::ProxyApprovals;
 pub use server::Upstream;
 #[cfg(feature = "url")]
 pub use upstream_http::{RemoteError, RemoteServer};

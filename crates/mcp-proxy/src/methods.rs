@@ -35,11 +35,29 @@ pub enum ProtocolArea {
     Tasks,
     /// `skills/*`.
     Skills,
+    /// `sampling/createMessage`, by which a server has the client's model answer.
+    Sampling,
+    /// `elicitation/create`, by which a server asks the user.
+    Elicitation,
+    /// `roots/list`, by which a server learns which folders the client works in.
+    Roots,
 }
 
 impl ProtocolArea {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Prompts, Self::Resources, Self::Completions, Self::Tasks, Self::Skills];
+    pub const ALL: [Self; 8] = [
+        Self::Prompts,
+        Self::Resources,
+        Self::Completions,
+        Self::Tasks,
+        Self::Skills,
+        Self::Sampling,
+        Self::Elicitation,
+        Self::Roots,
+    ];
+
+    /// Those by which a server asks the client.
+    pub(super) const OF_CLIENT: [Self; 3] = [Self::Sampling, Self::Elicitation, Self::Roots];
 
     /// The name under which a policy is asked for it, as if it were a tool. No tool has such a name, because a name
     /// with a slash is not offered.
@@ -50,10 +68,13 @@ impl ProtocolArea {
             Self::Completions => "mcp/completions",
             Self::Tasks => "mcp/tasks",
             Self::Skills => "mcp/skills",
+            Self::Sampling => "mcp/sampling",
+            Self::Elicitation => "mcp/elicitation",
+            Self::Roots => "mcp/roots",
         }
     }
 
-    /// The member of a server's `capabilities` that declares it.
+    /// The member of a server's `capabilities` that declares it, or of a client's.
     pub(super) fn capability(self) -> &'static str {
         match self {
             Self::Prompts => "prompts",
@@ -61,6 +82,9 @@ impl ProtocolArea {
             Self::Completions => "completions",
             Self::Tasks => "tasks",
             Self::Skills => "skills",
+            Self::Sampling => "sampling",
+            Self::Elicitation => "elicitation",
+            Self::Roots => "roots",
         }
     }
 }
@@ -99,8 +123,10 @@ pub(super) enum ClientNotification {
     Initialized,
     /// Forwarded under the id that the server knows.
     Cancelled,
-    /// Forwarded: progress of a request of the server, roots that have changed.
+    /// Forwarded: progress of a request of the server.
     Forwarded,
+    /// Forwarded where the policy grants the area: roots that have changed.
+    InArea(ProtocolArea),
 }
 
 /// The class of a notification of a client; `None` is dropped.
@@ -108,7 +134,8 @@ pub(super) fn client_notification(method: &str) -> Option<ClientNotification> {
     Some(match method {
         "notifications/initialized" => ClientNotification::Initialized,
         "notifications/cancelled" => ClientNotification::Cancelled,
-        "notifications/progress" | "notifications/roots/list_changed" => ClientNotification::Forwarded,
+        "notifications/progress" => ClientNotification::Forwarded,
+        "notifications/roots/list_changed" => ClientNotification::InArea(ProtocolArea::Roots),
         _ => return None,
     })
 }
@@ -118,15 +145,17 @@ pub(super) fn client_notification(method: &str) -> Option<ClientNotification> {
 pub(super) enum ServerRequest {
     /// Answered here.
     Ping,
-    /// Forwarded under an id of ours.
-    Forwarded,
+    /// Forwarded under an id of ours, where the policy grants the area.
+    InArea(ProtocolArea),
 }
 
 /// The class of a request of a server; `None` is answered with -32601.
 pub(super) fn server_request(method: &str) -> Option<ServerRequest> {
     Some(match method {
         "ping" => ServerRequest::Ping,
-        "sampling/createMessage" | "elicitation/create" | "roots/list" => ServerRequest::Forwarded,
+        "sampling/createMessage" => ServerRequest::InArea(ProtocolArea::Sampling),
+        "elicitation/create" => ServerRequest::InArea(ProtocolArea::Elicitation),
+        "roots/list" => ServerRequest::InArea(ProtocolArea::Roots),
         _ => return None,
     })
 }

@@ -7,6 +7,7 @@ use super::line_reader::LineReader;
 use super::observer::ProxyObserver;
 use super::output_queue::{MAX_QUEUE_BYTES, OutputQueue};
 use super::pinned_tools::{PinMode, PinnedTools};
+use super::proxy_approvals::ProxyApprovals;
 use super::reader_thread::ReaderThread;
 use super::server::Upstream;
 use super::session::ProxySession;
@@ -29,6 +30,7 @@ pub struct Proxy {
     limits: ProxyLimits,
     pins: Option<(PathBuf, PinMode)>,
     observer: Option<Arc<dyn ProxyObserver>>,
+    approvals: Option<ProxyApprovals>,
 }
 
 impl std::fmt::Debug for Proxy {
@@ -51,6 +53,7 @@ impl Proxy {
             limits: ProxyLimits::default(),
             pins: None,
             observer: None,
+            approvals: None,
         }
     }
 
@@ -90,6 +93,13 @@ impl Proxy {
         self
     }
 
+    /// Asks an operator about the calls that the policy allows only with an approval. Such calls are refused by default.
+    #[must_use]
+    pub fn approvals(mut self, approvals: ProxyApprovals) -> Self {
+        self.approvals = Some(approvals);
+        self
+    }
+
     /// Serves the client that writes to `input` and reads from `output`, until it closes `input` or `end` is
     /// cancelled. The future of `reload` resolves whenever another policy was put in force.
     ///
@@ -115,7 +125,8 @@ impl Proxy {
         // connection.
         #[cfg(feature = "url")]
         let max_timeout = self.limits.max_timeout() + super::limits::LAST_ANSWERS_TIMEOUT;
-        let session = ProxySession::new(authorizer, self.limits, pinned_tools, self.observer, client);
+        let session =
+            ProxySession::new(authorizer, self.limits, pinned_tools, self.observer, self.approvals, client);
         let reader_thread = ReaderThread::start(
             session.clone(),
             LineReader::new(input, json_rpc::message::MAX_MESSAGE_BYTES),

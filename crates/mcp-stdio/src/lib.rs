@@ -20,6 +20,7 @@
 #[cfg(feature = "new")]
 extern crate self as mcp_stdio;
 
+mod approvals;
 mod atomic_file;
 mod call;
 mod cli;
@@ -28,6 +29,10 @@ mod completions;
 mod context;
 mod doctor;
 mod error;
+#[cfg(all(feature = "hooks", target_os = "linux"))]
+mod exec;
+#[cfg(feature = "hooks")]
+mod hook;
 mod index;
 #[cfg(feature = "new")]
 mod new;
@@ -100,9 +105,17 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
             return Ok(print(&completions::script(program, shell, &cli.options.flags())));
         }
         Some(Command::Call { tool: None, .. }) => return Ok(print(&cli::call_help(program))),
+        Some(Command::Approvals { command }) => return approvals::run(command),
         Some(Command::Man(man)) => return Ok(print(&man.run(cli::command(program))?)),
         #[cfg(feature = "new")]
         Some(Command::New(arguments)) => return new::new(&arguments),
+        // Without the log, a runtime or tools: a client waits for the answer before every tool.
+        #[cfg(feature = "hooks")]
+        Some(Command::Hook { command }) => return hook::run(program, &cli.options, command),
+        #[cfg(all(feature = "hooks", target_os = "linux"))]
+        Some(Command::Exec(arguments)) => return exec::exec(program, &cli.options, &arguments),
+        #[cfg(all(feature = "hooks", target_os = "linux"))]
+        Some(Command::Shell(arguments)) => return exec::shell(program, &cli.options, &arguments),
         _ => {}
     }
     let settings = read_settings::read(program, &cli.options.flags(), cli.options.agent_command.clone());

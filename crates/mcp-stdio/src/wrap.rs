@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects};
 use core_tools::redact::Redactor;
 use mcp_proxy::{
-    CallEnd, ObservedCall, PinMode, PolicyHandle, Proxy, ProxyDecision, ProxyLimits, ProxyObserver,
-    RemoteServer, ToolFilter, Upstream, UpstreamCommand,
+    CallEnd, ObservedCall, PinMode, PolicyHandle, Proxy, ProxyApprovals, ProxyDecision, ProxyLimits,
+    ProxyObserver, RemoteServer, ToolFilter, Upstream, UpstreamCommand,
 };
 use process_runner::guardian::GuardianProgram;
 use process_runner::{CancellationToken, Runner};
@@ -159,6 +159,7 @@ pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<Exit
     };
     check(&loaded.policy)?;
     let policy = PolicyHandle::new(loaded.policy);
+    let approvals = server_setup::approvals::operator_queue(settings, &workspace);
     let mut proxy = Proxy::new(policy.clone(), caller).filter(filter).limits(limits);
     if arguments.url.is_none() {
         let workspace = WorkspaceEffects::new(workspace, std::env::var_os("PATH"));
@@ -167,6 +168,11 @@ pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<Exit
     if let Some(audit) = audit::open(settings)? {
         let redactor = settings.redactor.clone();
         proxy = proxy.observer(Arc::new(AuditObserver { audit, redactor }));
+    }
+    if let Some((queue, timeout)) = approvals {
+        let redactor = settings.redactor.clone();
+        let redact = move |text: &str| redactor.redact(text).into_owned();
+        proxy = proxy.approvals(ProxyApprovals::new(queue, timeout, redact));
     }
     if let Some(file) = arguments.pin {
         proxy = proxy.pins(file, arguments.pin_mode.into());

@@ -63,6 +63,8 @@ mod driver;
 mod environment;
 mod error;
 mod events;
+#[cfg(target_os = "linux")]
+mod foreground;
 pub mod guardian;
 mod limits;
 mod lines;
@@ -95,6 +97,8 @@ pub use confine::{
 pub use environment::EnvPolicy;
 pub use error::{Error, SpawnError, SpawnErrorKind, SystemResource};
 pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEvent};
+#[cfg(target_os = "linux")]
+pub use foreground::{ForegroundEnd, ForegroundRun, end_as};
 pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
 pub use lines::OutputLine;
 pub use network_namespace::{NetworkNamespace, NetworkNamespaceError};

@@ -165,7 +165,7 @@ async fn a_java_program_is_compiled_and_run_by_maven_s_launcher_and_the_jvm() {
 }
 
 #[tokio::test]
-async fn a_browser_loads_a_page_without_a_sandbox_of_its_own_and_with_one_if_that_is_allowed() {
+async fn a_browser_without_a_sandbox_of_its_own_loads_a_page() {
     let project = project!();
     if require("chromium").is_none() {
         return;
@@ -178,7 +178,7 @@ async fn a_browser_loads_a_page_without_a_sandbox_of_its_own_and_with_one_if_tha
 }
 
 #[tokio::test]
-async fn a_tracer_runs_only_if_that_is_allowed() {
+async fn tracers_and_namespaces_need_their_permission() {
     let project = project!();
     if require("strace").is_none() {
         return;
@@ -187,6 +187,10 @@ async fn a_tracer_runs_only_if_that_is_allowed() {
     assert!(!project.run(script).await.success());
     let confinement = project.confinement().allow(SystemCallPermission::Tracing);
     assert_eq!(works(&project.sh(script).confined(confinement).run().await.unwrap()), "1\n");
+    let script = "unshare --user --net true";
+    assert!(!project.run(script).await.success());
+    let confinement = project.confinement().allow(SystemCallPermission::UserNamespaces);
+    works(&project.sh(script).confined(confinement).run().await.unwrap());
 }
 
 #[tokio::test]
@@ -298,4 +302,52 @@ async fn programs_see_those_of_the_same_confinement_alone_and_are_ended_with_wha
     cancel.cancel();
     running.wait().await.unwrap();
     assert_eq!(with_argument(&seconds), 0);
+}
+
+/// Returns the number of children of this process that are the first ones of a namespace.
+fn namespaces() -> usize {
+    let own = format!("PPid:\t{}\n", std::process::id());
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let is_init = |path: &PathBuf| {
+        fs::read(path.join("cmdline")).is_ok_and(|line| line.starts_with(b"process-runner-init"))
+            && fs::read_to_string(path.join("status")).is_ok_and(|status| status.contains(&own))
+    };
+    processes.filter(is_init).count()
+}
+
+#[tokio::test]
+async fn the_namespaces_of_many_confinements_make_room_but_not_those_with_programs() {
+    let project = project!();
+    let seconds = format!("{}.{}", 400_000, std::process::id());
+    let sleeping = project.sh(&format!("exec sleep {seconds}")).confined(project.confinement());
+    let cancel = CancellationToken::new();
+    let mut running = Runner::new().start(sleeping.cancel(cancel.clone())).await.unwrap();
+    for number in 0..40 {
+        let root = project.root.join(number.to_string());
+        fs::create_dir(&root).unwrap();
+        let confinement = Confinement::project([&root], project.root.with_file_name("temp"));
+        works(&Command::new("true", &root).confined(confinement).run().await.unwrap());
+    }
+    assert_eq!(with_argument(&seconds), 1);
+    assert!((2..=33).contains(&namespaces()), "{}", namespaces());
+    cancel.cancel();
+    running.wait().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_end_of_a_namespace_is_noticed_and_another_is_made() {
+    let project = project!();
+    project.works("true").await;
+    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let own = format!("PPid:\t{}\n", std::process::id());
+    for path in processes {
+        let is_init = fs::read(path.join("cmdline"))
+            .is_ok_and(|line| line.starts_with(b"process-runner-init"))
+            && fs::read_to_string(path.join("status")).is_ok_and(|status| status.contains(&own));
+        if is_init {
+            let pid = path.file_name().unwrap().to_str().unwrap().to_owned();
+            assert!(std::process::Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+        }
+    }
+    project.works("true").await;
 }

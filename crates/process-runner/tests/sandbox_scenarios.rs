@@ -48,7 +48,11 @@ const CODEX: &[Scenario] = &[
 ];
 
 const SANDBOX_RUNTIME: &[Scenario] = &[
-    Scenario("the first process is not the server", "tr '\\0' ' ' < /proc/1/comm", Fails),
+    Scenario(
+        "the first process is not the server",
+        "tr -d '\\0' < /proc/1/cmdline",
+        Prints("process-runner-init"),
+    ),
     Scenario(
         "no process of outside is listed",
         "ls /proc | grep -E '^[0-9]+$' | sort -n | tail -1 | awk '{ print ($1 < 1000) }'",

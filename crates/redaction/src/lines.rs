@@ -23,6 +23,11 @@ impl Redactor {
 }
 
 impl LineRedactor {
+    /// Returns the places of the secrets in `text`, as [`Redactor::spans`] does.
+    pub fn spans(&self, text: &str) -> Vec<std::ops::Range<usize>> {
+        self.redactor.spans(text)
+    }
+
     /// Masks the next line, which may have its line end or not.
     pub fn line(&mut self, line: &str) -> String {
         let (line, end) = match line.strip_suffix('\n') {

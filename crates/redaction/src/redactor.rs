@@ -1,6 +1,7 @@
 //! [`Redactor`]: all searches for secrets together, and the masking of what they find.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -89,9 +90,9 @@ enum TextKind {
 pub struct Redactor {
     enabled: bool,
     /// The [`SIGNS`], and behind them those of programs.
-    signs: Literals,
+    signs: Arc<Literals>,
     /// The exact values in all their forms, if there are any.
-    values: Option<Literals>,
+    values: Option<Arc<Literals>>,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -123,8 +124,14 @@ impl Redactor {
         forms.dedup();
         Ok(Self {
             enabled: options.enabled,
-            signs: Literals::new(&[SIGNS.as_slice(), &command_line::SIGNS].concat()).map_err(error)?,
-            values: if forms.is_empty() { None } else { Some(Literals::new(&forms).map_err(error)?) },
+            signs: Arc::new(
+                Literals::new(&[SIGNS.as_slice(), &command_line::SIGNS].concat()).map_err(error)?,
+            ),
+            values: if forms.is_empty() {
+                None
+            } else {
+                Some(Arc::new(Literals::new(&forms).map_err(error)?))
+            },
         })
     }
 

@@ -565,6 +565,34 @@ fn runs_anything(words: &[String]) -> Option<&'static str> {
             Some("it builds, and so runs what files of the project say, which whoever may write them decides")
         }
         "git" if alone => Some("its aliases, hooks and options start programs; name the subcommands"),
+        // What looks at the work tree or shows differences. The git tools override these settings.
+        "git"
+            if words.get(1).is_some_and(|word| {
+                matches!(
+                    word.as_str(),
+                    "status"
+                        | "diff"
+                        | "add"
+                        | "commit"
+                        | "checkout"
+                        | "switch"
+                        | "restore"
+                        | "reset"
+                        | "stash"
+                        | "merge"
+                        | "rebase"
+                        | "log"
+                        | "show"
+                        | "blame"
+                        | "grep"
+                )
+            }) =>
+        {
+            Some(
+                "a repository's own settings, such as `core.fsmonitor` and `diff.external`, start programs; the git tools \
+                 do without them",
+            )
+        }
         _ => None,
     }
 }

@@ -472,6 +472,22 @@ impl Policy {
         }
     }
 
+    /// Returns the paths and databases that calls of `tool` may reach, whatever their arguments. `None` if a role of the
+    /// caller does not see the tool.
+    pub fn scope(&self, caller: &Caller, tool: &ToolFacts<'_>) -> Option<CallScope> {
+        let mut all = CallScope::default();
+        for name in caller.roles() {
+            match &*self.role(name).verdict(tool) {
+                ToolVerdict::Visible { scope, .. } => all.narrow(scope),
+                ToolVerdict::Hidden(_) => return None,
+            }
+        }
+        if let Some(narrowing) = &self.narrowing {
+            all.narrow(&narrowing.scope(caller, tool)?);
+        }
+        Some(all)
+    }
+
     /// Returns the groups of system calls that the programs of `caller` may make: those that each of its roles has.
     pub fn system_calls(&self, caller: &Caller) -> Vec<SystemCallGroup> {
         let has = |group: &SystemCallGroup| {

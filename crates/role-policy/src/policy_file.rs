@@ -291,6 +291,17 @@ impl DraftReader<'_> {
                 "require" => {
                     for (line, rule) in self.tables(value, key) {
                         let rule = self.rule(line, rule);
+                        // Refusals, the audit and explanations name a rule by its id.
+                        let same = role.rules.iter().find(|other| !rule.id.is_empty() && other.id == rule.id);
+                        if let Some(line_of_other) = same.map(|other| other.line) {
+                            self.error(
+                                line,
+                                format!(
+                                    "the role has a rule `{}` already, in line {line_of_other}; give each rule an `id` of its own",
+                                    rule.id
+                                ),
+                            );
+                        }
                         role.rules.push(rule);
                     }
                 }

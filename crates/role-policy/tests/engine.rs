@@ -3,7 +3,7 @@
 
 use role_policy::{
     Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, NetworkAccess,
-    PatchParts, PatchedPath, Policy, Refusal, ResolveError, ToolFacts,
+    PatchParts, PatchedPath, Policy, Refusal, ResolveError, SystemCallGroup, ToolFacts,
 };
 use serde_json::{Map, Value, json};
 
@@ -160,6 +160,32 @@ fn of_several_roles_all_must_allow() {
     }
     // A role that is not declared takes everything away.
     assert!(!policy.sees(&Caller::new("human").narrowed_by("typo"), &WRITE));
+}
+
+#[test]
+fn the_system_calls_of_several_roles_are_those_of_all_of_them() {
+    let policy = load(
+        "[roles.a]\nallow = [\"*\"]\nsystem_calls = [\"tracing\"]\n\
+         [roles.b]\nextends = [\"a\"]\nsystem_calls = \"profiling\"\n[roles.c]\nallow = [\"*\"]",
+    );
+    let (tracing, profiling) = (SystemCallGroup::Tracing, SystemCallGroup::Profiling);
+    assert_eq!(policy.system_calls(&Caller::new("a")), [tracing]);
+    assert_eq!(policy.system_calls(&Caller::new("b")), [tracing, profiling]);
+    assert_eq!(policy.system_calls(&Caller::new("b").narrowed_by("a")), [tracing]);
+    for none in [Caller::new("c"), Caller::new("typo"), Caller::new("b").narrowed_by("c")] {
+        assert_eq!(policy.system_calls(&none), []);
+    }
+    let narrowed =
+        policy.narrowed_by(&load("[roles.b]\nsystem_calls = [\"user_namespaces\", \"profiling\"]"));
+    assert_eq!(narrowed.system_calls(&Caller::new("b")), [profiling]);
+    let Err(error) = Policy::load("version = 1\n[roles.a]\nsystem_calls = [\"trace\"]", "roles.toml", &TOOLS)
+    else {
+        panic!("it is no group");
+    };
+    assert!(
+        error.to_string().contains("`trace`; it may have `tracing`, `profiling`, `user_namespaces`"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -187,3 +187,14 @@ fn a_kind_may_be_denied_before_there_is_a_tool_of_it_and_a_name_may_not() {
     assert_eq!(load("annotation:open-world").unwrap(), 0);
     assert!(load("run_command").unwrap_err().to_string().contains("`run_command` in `deny`"));
 }
+
+#[test]
+fn two_rules_of_a_role_with_one_id_are_refused() {
+    let rule = "[[roles.r.require]]\nid = \"a\"\ntools = [\"write_file\"]\nwrite_within = [\"docs\"]\n";
+    let head = "version = 1\nmissing_role = \"r\"\n[roles.r]\nallow = [\"*\"]\n";
+    let problem = said(&format!("{head}{rule}{rule}"));
+    assert!(problem.contains("has a rule `a` already, in line 5"), "{problem}");
+    // Roles that extend each other may have rules of one name: the label has the role.
+    let other = "[roles.s]\nextends = \"r\"\n[[roles.s.require]]\nid = \"a\"\ntools = [\"write_file\"]\nwrite_within = [\"docs\"]\n";
+    assert_eq!(said(&format!("{head}{rule}{other}")), "");
+}

@@ -7,6 +7,7 @@
 //! role, [`confinement`] says what programs may reach and [`environment`] which variables they get, [`log`] writes to standard error with secrets masked, and
 //! [`manual`] prints the manual and completion scripts.
 
+pub mod approvals;
 pub mod audit;
 mod broad_root;
 pub mod config;
@@ -23,6 +24,8 @@ pub mod instructions;
 pub mod log;
 pub mod manual;
 mod narrowing;
+#[cfg(feature = "hooks")]
+pub mod native_tools;
 #[cfg(unix)]
 pub mod open_file_limit;
 pub mod policy;
@@ -34,6 +37,8 @@ pub mod resources;
 mod session_identity;
 pub mod sessions;
 pub mod settings;
+#[cfg(feature = "hooks")]
+pub mod settings_snapshot;
 pub mod setup;
 pub mod toolsets;
 pub mod trusted_text;

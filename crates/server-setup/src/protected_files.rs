@@ -50,6 +50,13 @@ pub fn protected(settings: &Settings) -> Vec<PathBuf> {
         files.extend(MARKER_NAMES.iter().map(|name| folder.join(name)));
         files.push(folder.join(role_policy::source::SESSION_MARKER_NAME));
     }
+    #[cfg(feature = "hooks")]
+    files.extend(crate::native_tools::installed_settings(&settings.roots));
+    with_real_paths(files)
+}
+
+/// Returns the files, the same beneath folders without links, and what those that are links lead to.
+pub(crate) fn with_real_paths(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
     // The workspace compares with paths beneath its roots, which have no links.
     let real = |file: &PathBuf| {
         let folder = file.parent()?.canonicalize().ok()?;

@@ -35,6 +35,18 @@ pub struct Settings {
     pub withheld: Vec<String>,
 }
 
+impl Settings {
+    /// Uses `folder` in place of the folder that the program was started in, if no root is named.
+    #[must_use]
+    pub fn with_default_root(mut self, folder: PathBuf) -> Self {
+        if self.config.roots.is_empty() && self.session.is_none() {
+            self.broad_root = BroadRoot::of(&folder);
+            self.roots = vec![folder];
+        }
+        self
+    }
+}
+
 /// The identity of a session, as its supervisor reports it.
 #[cfg(all(feature = "sessions", unix))]
 pub type SessionIdentity = core_tools::sessions::SessionIdentity;

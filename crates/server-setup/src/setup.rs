@@ -10,7 +10,7 @@ use crate::resources::{runner, workspace};
 use crate::sessions::{self, SessionHandle};
 use crate::settings::Settings;
 use crate::toolsets::{self, Callers};
-use crate::{audit, confinement, environment, identity, policy, protected_files};
+use crate::{approvals, audit, confinement, environment, identity, policy, protected_files};
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{Connection, Host, HostBuilder, HostLimits, ToolSelection, Toolset, WorkspaceEffects};
 use core_tools::workspace::Workspace;
@@ -98,7 +98,8 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let environment_summary = environment.to_string();
     deferred_environment.set(environment);
     let checked = (Arc::clone(&workspace), effects.clone());
-    let mut host = host(&settings, loaded.policy).roots(workspace.roots());
+    let approvals = approvals::of_one(&settings, &workspace);
+    let mut host = host(&settings, loaded.policy).approvals(approvals).roots(workspace.roots());
     for toolset in toolsets {
         host = host.toolset(toolset);
     }

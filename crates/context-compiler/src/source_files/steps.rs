@@ -76,6 +76,8 @@ pub(super) fn detail_steps(
         let is_related = |file: &&usize| every_file || reason(file) < Some(InclusionReason::Unrelated);
         order.iter().take(outlines).filter(is_related).for_each(|file| list.head(*file));
         order.iter().take(lines * 8).for_each(|file| list.name(*file));
+        // A whole file can take what the outlines of ten others need.
+        order.iter().take(outlines * 5 / 3).filter(is_related).for_each(|file| list.head(*file));
         let is_task = |file: &&usize| reason(file) == Some(InclusionReason::MatchesTask);
         let best = order.iter().take(outlines / 3).filter(is_task);
         best.filter(|file| !is_large(whole_costs, **file)).for_each(|file| list.whole(*file));

@@ -150,7 +150,7 @@ impl Commands {
     /// The network is limited in a way that cannot be kept for what may outlive the server.
     #[cfg(all(feature = "mcp", feature = "sessions", unix))]
     pub(crate) fn session_confinement(&self) -> Result<Option<process_runner::Confinement>, EgressError> {
-        self.confinement.session_confinement()
+        self.confinement.foreign_confinement()
     }
 
     /// Returns `command` behind the confinement of every command, with its own environment.

@@ -158,15 +158,27 @@ impl Transcript {
         let text = clean(&text);
         let word_end =
             text.rfind(|character: char| character.is_whitespace() || "?:>#$%)]".contains(character));
-        let shown = match word_end {
+        let shown = self.without_beginning_of_secret(match word_end {
             Some(end) if text.len() - end > MAX_OPEN_WORD_BYTES => &text[..text.floor_char_boundary(end + 1)],
             None if text.len() > MAX_OPEN_WORD_BYTES => "",
             _ => &text,
-        };
+        });
         // A copy of the redactor: it remembers open keys, and this line is not complete.
         let mut shown = self.redactor.clone().line(shown);
         shown.truncate(shown.floor_char_boundary(max_bytes));
         shown
+    }
+
+    /// Returns `text` up to the place from which on it would be a secret if more characters followed.
+    fn without_beginning_of_secret<'a>(&self, text: &'a str) -> &'a str {
+        /// Characters as a secret has them: enough for every form that has no fixed length.
+        const CONTINUATION: &str = "x7Kq9Zr2Wm5Tb8Np4Vc6Ld3Hs1Gf0Jy7Qw2Re9";
+        let continued = format!("{text}{CONTINUATION}");
+        let reaches_end = |span: &std::ops::Range<usize>| span.end > text.len() && span.start < text.len();
+        match self.redactor.spans(&continued).into_iter().find(reaches_end) {
+            Some(span) => &text[..text.floor_char_boundary(span.start)],
+            None => text,
+        }
     }
 }
 
@@ -181,6 +193,30 @@ mod tests {
 
     fn token() -> String {
         format!("ghp_{}", "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5")
+    }
+
+    #[test]
+    fn an_open_line_shows_no_beginning_of_a_secret() {
+        for (before, secret) in [
+            ("key ", token()),
+            ("password=", "hunter2secret".to_owned()),
+            ("password: ", "Tr0ub#dor9".to_owned()),
+            ("{\"password\": \"", "hunter2secret".to_owned()),
+            ("curl -u alice:", "h2s3cret".to_owned()),
+        ] {
+            for cut in 0..=secret.len() {
+                let mut transcript = transcript();
+                transcript.push(format!("{before}{}", &secret[..cut]).as_bytes());
+                let seen = transcript.read(0, 1000).text;
+                assert!(cut < 4 || !seen.contains(&secret[..4]), "{before}{}: {seen}", &secret[..cut]);
+            }
+        }
+        // What a program asks is shown while it waits for the answer.
+        for prompt in ["Continue? [y/n] ", "Downloading 45", "Password: ", "name>", "42%"] {
+            let mut transcript = transcript();
+            transcript.push(prompt.as_bytes());
+            assert_eq!(transcript.read(0, 1000).text, prompt);
+        }
     }
 
     #[test]

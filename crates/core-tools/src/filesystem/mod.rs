@@ -52,7 +52,7 @@ mod write;
 
 pub use create_directory::{CreateDirectory, CreateDirectoryResult, create_directory};
 pub use delete_file::{DeleteFile, DeleteResult, delete_file};
-pub use edit::{Edit, EditFile, EditProblem, EditResult, edit_file};
+pub use edit::{Edit, EditFile, EditProblem, EditResult, edit_file, edit_file_with_secrets};
 pub use error::Error;
 #[cfg(feature = "mcp")]
 pub(crate) use exists::exists_if_cached;

@@ -12,6 +12,7 @@ use super::tool_caller::ToolCaller;
 use super::tool_directory::ToolDirectory;
 #[cfg(feature = "ci")]
 use crate::ci::EgressLog;
+use crate::redact::Redactor;
 use crate::workspace::{AccessLimit, Workspace};
 use role_policy::{CallScope, Caller, Policy, RoleLimits, SystemCallGroup};
 use std::sync::Arc;
@@ -62,6 +63,8 @@ pub struct CallContext {
     /// Receives the connections that are refused to the programs of the call. Its text becomes a part of the answer.
     #[cfg(feature = "ci")]
     pub egress_log: EgressLog,
+    /// Masks what the caller sees. None outside a host.
+    pub(super) redactor: Option<Redactor>,
     /// The tools that the caller may call, for a tool that searches among them. None for others.
     pub(super) directory: Option<ToolDirectory>,
     /// Makes calls in the name of the caller, for a tool that calls others. None for others.
@@ -94,6 +97,7 @@ impl CallContext {
             owner: None,
             #[cfg(feature = "ci")]
             egress_log: EgressLog::default(),
+            redactor: None,
             directory: None,
             tool_caller: None,
             found: FoundTools::default(),

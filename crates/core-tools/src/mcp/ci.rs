@@ -11,6 +11,7 @@ use crate::ci::{
     ReadCommandOutput, RunCommand, ServerDiagnostics, ServerFacts, StartCommand, StartedCommand, StopCommand,
     SuccessOutput, WriteCommandInput, build, diagnose, toolchains,
 };
+use crate::workspace::Workspace;
 use process_runner::SystemCallPermission;
 use role_policy::{Access, Effect, SystemCallGroup};
 use std::sync::Arc;
@@ -285,6 +286,30 @@ fn build_or_restore(commands: Commands, goal: BuildGoal, max_timeout: Duration) 
     .runs_programs()
     .answers::<SuccessOutput>()
     .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Returns what commands of `caller` may reach that run outside a host, as those of this server do: by the rules of its
+/// roles, and the system calls that they have.
+#[must_use]
+pub fn policy_scope(
+    policy: &role_policy::Policy,
+    caller: &role_policy::Caller,
+    scope: &role_policy::CallScope,
+    workspace: &Workspace,
+) -> CommandScope {
+    let groups = policy.system_calls(caller);
+    let system_calls = groups.into_iter().filter_map(system_call_permission).collect();
+    let folders = |access| {
+        let located = scope.folders(access)?.into_iter().filter_map(|folder| workspace.locate(folder).ok());
+        Some(located.map(|folder| folder.to_absolute()).collect())
+    };
+    CommandScope {
+        read: folders(Access::Read),
+        write: folders(Access::Write),
+        system_calls,
+        network: scope.network().clone(),
+        ..CommandScope::default()
+    }
 }
 
 /// Returns what the commands of this call may reach. Confinement grants whole folders: a command can reach what

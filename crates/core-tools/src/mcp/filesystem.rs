@@ -203,15 +203,25 @@ fn write_file(workspace: &Arc<Workspace>) -> Tool {
 }
 
 fn edit_file(workspace: &Arc<Workspace>) -> Tool {
-    tool(
+    let workspace = Arc::clone(workspace);
+    Tool::new(
         "edit_file",
         "Edit a file",
         "Changes a text file: replaces or removes exact text (`old_string` by `new_string`), inserts lines after \
          a line (`insert_line`), or makes several replacements (`edits`). Use apply_patch for several files. Text \
          must match byte by byte and occur once, unless `replace_all` is set; otherwise nothing is written, and \
          the answer shows the nearest lines with their numbers. Returns a unified diff.",
-        workspace,
-        |workspace, input: &EditFile, _| Ok(Answer::text(filesystem::edit_file(workspace, input)?.to_text())),
+        move |input: EditFile, context: CallContext| {
+            let workspace = context.within(&workspace);
+            let redactor = context.redactor.clone();
+            context.blocking(move |_| {
+                let edited = match redactor {
+                    Some(redactor) => filesystem::edit_file_with_secrets(&*workspace?, &input, &redactor)?,
+                    None => filesystem::edit_file(&*workspace?, &input)?,
+                };
+                Ok(Answer::text(edited.to_text()))
+            })
+        },
     )
     // The diff shows the lines around a change.
     .effects(&[Effect::Reads("path"), Effect::Writes("path")])

@@ -88,10 +88,11 @@ pub use answer::{Answer, AnswerMedia, ToolError};
 pub use approval::{ApprovalOptions, Approvers, OperatorAccess};
 /// The queue of questions that wait for a person, and its parts.
 pub use approvals::{
-    ApprovalAnswer, ApprovalFolder, ApprovalQuestion, ApprovalQueue, ApprovalVerdict, PendingQuestion,
+    ApprovalAnswer, ApprovalFolder, ApprovalQuestion, ApprovalQueue, ApprovalVerdict, Error as ApprovalError,
+    FolderQuestion, PendingQuestion, shown_text,
 };
 pub use arguments::InvalidArguments;
-pub use audit::{Audit, AuditFailureMode, CallDecision, CallRecord, Outcome};
+pub use audit::{Audit, AuditFailureMode, CallDecision, CallRecord, Outcome, summarize_arguments};
 pub use call_context::CallContext;
 pub use connection::{Connection, RequestContext};
 pub use effects::WorkspaceEffects;

@@ -253,6 +253,8 @@ impl Inspector {
                 // An error of the port alone does not say who listens there.
                 if matches!(target, Some(InspectTarget::Port(_)))
                     && let Some(process) = state_request.any_process().await
+                    // The error of a stopped one says what to do.
+                    && process.check_not_stopped().is_ok()
                 {
                     response.notes.push(advice(Some(&process), target.as_ref()));
                 }

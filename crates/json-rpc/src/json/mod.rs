@@ -11,5 +11,5 @@ mod parse;
 mod value;
 
 pub use fold::{folded_name, loosely_folded_name};
-pub use parse::{MAX_DEPTH, MAX_VALUES, ParseError};
+pub use parse::{DUPLICATE_NAME, MAX_DEPTH, MAX_VALUES, ParseError};
 pub use value::{Json, JsonObject};

@@ -12,6 +12,9 @@ pub const MAX_DEPTH: usize = 128;
 /// size; what is long for a good reason is long strings.
 pub const MAX_VALUES: usize = 500_000;
 
+/// The problem of a name that an object has twice.
+pub const DUPLICATE_NAME: &str = "a name that the object has already";
+
 /// The error for a text that is not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -158,7 +161,7 @@ impl<'a> JsonParser<'a> {
                 !names.insert(name.clone())
             };
             if is_duplicate {
-                return Err(ParseError { problem: "a name that the object has already", offset: start });
+                return Err(ParseError { problem: DUPLICATE_NAME, offset: start });
             }
             self.skip_whitespace();
             if self.peek() != Some(b':') {

@@ -35,7 +35,7 @@ impl AuditRow {
             // A client chose the name. Direction marks and control characters would mislead a reader of the table.
             tool: record.tool.chars().take(64).flat_map(char::escape_debug).collect(),
             decision: record.decision.as_str(),
-            rule: without_nul(record.rule),
+            rule: without_nul(&rule(record)),
             outcome: match record.outcome {
                 Outcome::Ok => "ok",
                 Outcome::Failed => "failed",
@@ -46,6 +46,17 @@ impl AuditRow {
             bytes_in: i64::try_from(record.bytes_in).unwrap_or(i64::MAX),
             bytes_out: i64::try_from(record.bytes_out).unwrap_or(i64::MAX),
             lost_before: i64::try_from(lost_before).unwrap_or(i64::MAX),
+        }
+    }
+}
+
+/// Returns the rule that decided, with the answer of the person who was asked.
+fn rule(record: &CallRecord<'_>) -> String {
+    match record.approval {
+        None => record.rule.to_owned(),
+        Some(answer) => {
+            let at = answer.at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+            format!("{}; {} by {} at {at}", record.rule, answer.verdict.as_str(), answer.approver)
         }
     }
 }

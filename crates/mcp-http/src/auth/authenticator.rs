@@ -36,6 +36,11 @@ pub(crate) struct PeerRuleError(String);
 const MAX_REVOCATIONS: usize = 10_000;
 
 impl Authenticator {
+    /// Returns true if JWTs are taken, and the keys of their issuer are not there yet.
+    pub(crate) fn waits_for_issuer(&self) -> bool {
+        self.jwts.as_ref().is_some_and(|jwts| !jwts.has_keys())
+    }
+
     /// Authenticates by JWTs and by `peers`, each `UID=ROLE`, and by tokens once [`replace_tokens`] has some.
     ///
     /// [`replace_tokens`]: Self::replace_tokens

@@ -106,8 +106,20 @@ const MAX_TOKEN_BYTES: usize = 16 * 1024;
 /// The size of a set of keys, in bytes.
 const MAX_KEYS_BYTES: u64 = 1 << 20;
 
+impl IssuerKeysProblem {
+    /// Returns true if the issuer does not answer, or says itself that it cannot at present.
+    fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Fetch(_) => true,
+            Self::Status(status) => status.is_server_error(),
+            Self::File(_) | Self::KeySet(_) => false,
+        }
+    }
+}
+
 impl JwtVerifier {
-    /// Reads the settings of `http` and fetches the keys. Returns `None` where no issuer is named.
+    /// Reads the settings of `http` and fetches the keys. Returns `None` where no issuer is named. An issuer that does not
+    /// answer is asked again when a token comes.
     pub(crate) fn new(http: &HttpTable) -> Result<Option<Self>, JwtError> {
         let Some(issuer) = http.jwt_issuer.as_ref() else {
             let other_keys =
@@ -144,13 +156,24 @@ impl JwtVerifier {
             keys: RwLock::default(),
             fetched_at: Mutex::default(),
         };
-        verifier.reload()?;
+        match verifier.reload() {
+            // Callers with tokens of this server, and those behind a socket, do not need the issuer.
+            Err(error) if error.source.is_unavailable() => {
+                tracing::warn!("{}; JWTs are refused until the keys can be fetched", chain(&error));
+            }
+            loaded => loaded?,
+        }
         Ok(Some(verifier))
     }
 
     /// Returns the issuer's identifier.
     pub(crate) fn issuer(&self) -> &str {
         &self.issuer
+    }
+
+    /// Returns true if there are keys. Without them every token is refused.
+    pub(crate) fn has_keys(&self) -> bool {
+        !self.keys.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Returns the file of the keys, if they are in one.

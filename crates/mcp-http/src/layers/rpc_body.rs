@@ -60,7 +60,7 @@ pub(crate) async fn read_message(
     // Another method asks for a stream of events, or ends a session.
     if request.http.method() == Method::POST {
         let headers = request.http.headers();
-        if let Some(refusal) = ambiguous_body(headers) {
+        if let Some(refusal) = encoded_body(headers) {
             return refusal;
         }
         let length = declared_length(headers);
@@ -111,13 +111,9 @@ async fn parse(account: &CallerAccount, body: &Bytes) -> (Result<RpcRequest, Box
     })
 }
 
-/// Refuses a body whose length or form a proxy could read differently: one with both a length and a transfer coding
-/// (RFC 9112 §6.1), and one that is encoded, which this server does not decode (RFC 9110 §8.4).
-fn ambiguous_body(headers: &HeaderMap) -> Option<Response> {
-    if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
-        let message = "a request has a Content-Length or a Transfer-Encoding, not both";
-        return Some(response::rpc_error(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, message));
-    }
+/// Refuses a body that is encoded, which this server does not decode (RFC 9110 §8.4): a proxy that does would read
+/// another message.
+fn encoded_body(headers: &HeaderMap) -> Option<Response> {
     let is_plain = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
     if headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
         return None;

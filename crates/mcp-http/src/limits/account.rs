@@ -32,15 +32,31 @@ struct CallerUsage {
 
 /// The permits of a call, and of its program; dropping them frees them.
 #[derive(Debug, Default)]
-pub(crate) struct CallerPermits {
+pub(crate) struct CallerPermits(Mutex<HeldPermits>);
+
+#[derive(Debug, Default)]
+struct HeldPermits {
     _permits: Vec<OwnedSemaphorePermit>,
     call_permit: Option<CallPermit>,
 }
 
 impl CallerPermits {
+    fn new(permits: Vec<OwnedSemaphorePermit>, call_permit: Option<CallPermit>) -> Self {
+        Self(Mutex::new(HeldPermits { _permits: permits, call_permit }))
+    }
+
+    fn held(&self) -> MutexGuard<'_, HeldPermits> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Frees the permits before this is dropped, for a call that waits for a person.
+    pub(crate) fn release(&self) {
+        *self.held() = HeldPermits::default();
+    }
+
     /// Returns the permit that the host would otherwise acquire for the call, if it needs one.
     pub(crate) fn call_permit(&self) -> Option<CallPermit> {
-        self.call_permit.clone()
+        self.held().call_permit.clone()
     }
 }
 
@@ -181,7 +197,7 @@ impl CallerAccount {
             true => Some(self.shared.call_permits.try_acquire()?),
             false => None,
         };
-        Some(CallerPermits { _permits: permits, call_permit })
+        Some(CallerPermits::new(permits, call_permit))
     }
 
     /// Waits for the permits that a call needs.
@@ -203,7 +219,7 @@ impl CallerAccount {
                 true => Some(self.shared.call_permits.acquire().await.ok()?),
                 false => None,
             };
-            Some(CallerPermits { _permits: permits, call_permit })
+            Some(CallerPermits::new(permits, call_permit))
         };
         match tokio::time::timeout(self.limits.queue_timeout, all).await {
             Ok(Some(permits)) => Ok(permits),

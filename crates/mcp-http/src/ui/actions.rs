@@ -7,7 +7,7 @@ use crate::response;
 use crate::state::App;
 use axum::extract::State;
 use axum::response::Response;
-use core_tools::mcp::{CallContext, Host};
+use core_tools::mcp::{ApprovalAnswer, ApprovalVerdict, CallContext, Host, shown_text};
 use http::StatusCode;
 use serde_json::Map;
 
@@ -30,6 +30,37 @@ pub(super) async fn stop(State(app): State<App>, viewer: PageViewer, form: Form)
     match form.get("id").and_then(|id| id.parse().ok()) {
         Some(id) => stop_program(app, &viewer, owner, id).await,
         None => response::text(StatusCode::BAD_REQUEST, "which program?\n"),
+    }
+}
+
+/// Answers the question that the form names, in the name of the viewer, who must see everything.
+pub(super) async fn answer(State(app): State<App>, viewer: PageViewer, form: Form) -> Response {
+    // A browser sends the cookie with the forms of other pages too, and a header of ours with none.
+    let secret = form.get("secret").unwrap_or_default();
+    if viewer.login.as_ref().is_some_and(|login| !login.verifies_form(secret)) {
+        return response::text(
+            StatusCode::FORBIDDEN,
+            "this form is not from this page, or too old; load it again\n",
+        );
+    }
+    if !viewer.sees_all {
+        return response::text(StatusCode::FORBIDDEN, "your role may not approve the calls of others\n");
+    }
+    let (verdict, done) = match form.get("verdict") {
+        Some("once") => (ApprovalVerdict::AllowOnce, "/ui/approvals?said=allowed"),
+        Some("session") => (ApprovalVerdict::AllowForSession, "/ui/approvals?said=allowed"),
+        Some("deny") => {
+            let reason = form.get("reason").map(str::trim).filter(|reason| !reason.is_empty());
+            let reason = reason.map(|reason| shown_text(reason, 500));
+            (ApprovalVerdict::Deny(reason), "/ui/approvals?said=denied")
+        }
+        _ => return response::text(StatusCode::BAD_REQUEST, "allowed or denied?\n"),
+    };
+    let answer = ApprovalAnswer::now(verdict, format!("{} on the page", viewer.principal.name));
+    let id = form.get("id").unwrap_or_default();
+    match app.workspaces.full_host().approvals().queue.answer(id, answer) {
+        Ok(()) => see_other(done),
+        Err(_) => see_other("/ui/approvals?said=late"),
     }
 }
 

@@ -8,6 +8,27 @@ state.className = 'faint';
 const button = document.createElement('button');
 button.type = 'button';
 let paused = false;
+let waiting = count(document);
+
+// The number of calls that wait for an approval.
+function count(page) {
+  return Number(page.querySelector('#pending [data-count]')?.dataset.count ?? 0);
+}
+
+// A short tone. Browsers allow it once somebody has clicked on the page.
+function beep() {
+  try {
+    const audio = new AudioContext();
+    const tone = audio.createOscillator();
+    tone.frequency.value = 880;
+    tone.connect(audio.destination);
+    tone.start();
+    tone.stop(audio.currentTime + 0.15);
+    tone.onended = () => audio.close();
+  } catch {
+    // No sound here; the badge is enough.
+  }
+}
 
 function say(text) {
   if (state.textContent !== text) state.textContent = text;
@@ -24,7 +45,8 @@ function show() {
 }
 
 async function update() {
-  if (paused || document.hidden) return;
+  // A page in the background goes on where approvals are shown: its tone is what calls a person.
+  if (paused || (document.hidden && !document.getElementById('pending'))) return;
   let fresh;
   try {
     const answer = await fetch(location.pathname, { credentials: 'same-origin', cache: 'no-store' });
@@ -41,9 +63,14 @@ async function update() {
   }
   if (paused) return;
   show();
+  const now = count(fresh);
+  if (now > waiting) beep();
+  waiting = now;
   for (const section of document.querySelectorAll('[data-live]')) {
     const next = fresh.getElementById(section.id);
     if (!next || next.innerHTML === section.innerHTML) continue;
+    // What somebody types into a form stays until they are done.
+    if (section.contains(document.activeElement) && document.activeElement.matches('input')) continue;
     const focused = section.contains(document.activeElement) ? document.activeElement.id : '';
     section.replaceChildren(...next.childNodes);
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });

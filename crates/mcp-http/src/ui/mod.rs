@@ -23,6 +23,7 @@ use viewer::PageViewer;
 pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route("/ui", page(get(pages::calls::show)))
+        .route("/ui/approvals", page(get(pages::approvals::show).post(actions::answer)))
         .route("/ui/roles", page(get(pages::roles::show)))
         .route("/ui/traces", page(get(pages::traces::show)))
         .route("/ui/trace/{name}", page(get(pages::traces::picture)))

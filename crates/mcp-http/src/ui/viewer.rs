@@ -19,6 +19,8 @@ pub(super) struct PageViewer {
     pub(super) caller: Caller,
     /// The viewer sees everybody's calls.
     pub(super) sees_all: bool,
+    /// The calls that wait for an approval, for a viewer who may answer.
+    pub(super) pending_approvals: usize,
     /// The login of a browser; `None` for a client that sends a token with each request.
     pub(super) login: Option<Login>,
 }
@@ -61,7 +63,11 @@ impl PageViewer {
         };
         let caller = app.caller(&principal, None);
         let sees_all = sees_all(app, &principal, &caller);
-        Ok(Self { principal, caller, sees_all, login })
+        let pending_approvals = match sees_all {
+            true => app.workspaces.full_host().approvals().queue.pending_count(),
+            false => 0,
+        };
+        Ok(Self { principal, caller, sees_all, pending_approvals, login })
     }
 
     /// Returns the name of the caller whose calls are shown; `None` for all.

@@ -4,7 +4,9 @@ use super::state::{
     ClientRequestState, ForwardedRequestKind, Handshake, ParkedRequestReason, ProxySessionState,
     SUBSCRIPTION_ID, UpstreamRequestKind, UpstreamState,
 };
-use crate::methods::{ClientNotification, ClientRequestKind, client_notification, client_request};
+use crate::methods::{
+    ClientNotification, ClientRequestKind, ProtocolArea, client_notification, client_request,
+};
 use crate::observer::{CallOutcome, ProxyDecision};
 use json_rpc::error_code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 use json_rpc::json::{Json, JsonObject};
@@ -31,7 +33,7 @@ impl ProxySessionState {
         }
     }
 
-    pub(super) fn client_request(&mut self, id: Id, method: &str, message: Message<'_>) {
+    pub(super) fn client_request(&mut self, id: Id, method: &str, mut message: Message<'_>) {
         if self.client_requests.contains_key(&id) {
             self.record_not_sent(&message, ProxyDecision::Invalid, "its id is open already");
             let problem = format!("invalid request: the id {id} belongs to a request that is still open");
@@ -43,6 +45,7 @@ impl ProxySessionState {
             self.record_not_sent(&message, ProxyDecision::Refused, "too many requests are open");
             return self.refuse(&id, INTERNAL_ERROR, &problem);
         }
+        self.withhold_client_capabilities(method, &mut message);
         if message.is_modern() {
             self.remember_meta(&message);
         }
@@ -68,6 +71,39 @@ impl ProxySessionState {
                 self.remember_subscription(method, &message);
                 self.forward(id, message, ForwardedRequestKind::Plain, None);
             }
+        }
+    }
+
+    /// Removes from a client's description of itself what the server may not ask it for, so that a server does not try.
+    fn withhold_client_capabilities(&self, method: &str, message: &mut Message<'_>) {
+        const MODERN: &str = "io.modelcontextprotocol/clientCapabilities";
+        let is_declared = |capabilities: Option<&Json<'_>>| {
+            let capabilities = capabilities.and_then(Json::as_object);
+            capabilities.is_some_and(|capabilities| {
+                ProtocolArea::OF_CLIENT.iter().any(|area| capabilities.get(area.capability()).is_some())
+            })
+        };
+        let is_initialize = method == "initialize";
+        // Nearly every message declares nothing, and is left as it is.
+        let declares = match is_initialize {
+            true => is_declared(message.params().and_then(|params| params.get("capabilities"))),
+            false => is_declared(message.meta().and_then(|meta| meta.get(MODERN))),
+        };
+        if !declares {
+            return;
+        }
+        let withheld = ProtocolArea::OF_CLIENT.into_iter().filter(|area| !self.authorizer.grants(*area));
+        let withheld: Vec<&str> = withheld.map(ProtocolArea::capability).collect();
+        let params = message.params_mut();
+        let capabilities = match is_initialize {
+            true => params.get_mut("capabilities"),
+            false => match params.get_mut("_meta") {
+                Some(Json::Object(meta)) => meta.get_mut(MODERN),
+                _ => None,
+            },
+        };
+        if let Some(Json::Object(capabilities)) = capabilities {
+            capabilities.retain(|name| !withheld.contains(&name));
         }
     }
 
@@ -142,7 +178,12 @@ impl ProxySessionState {
                 handshake.is_complete = true;
                 self.send_to_server(&message);
             }
-            Some(ClientNotification::Forwarded) => self.send_to_server(&message),
+            Some(ClientNotification::InArea(area)) if !self.authorizer.grants(area) => {
+                tracing::debug!(method, "dropped a notification of the client");
+            }
+            Some(ClientNotification::Forwarded | ClientNotification::InArea(_)) => {
+                self.send_to_server(&message)
+            }
             Some(ClientNotification::Cancelled) => {
                 let id = message.params().and_then(|params| params.get("requestId")).and_then(Id::from_json);
                 let Some(id) = id else { return };
@@ -167,6 +208,7 @@ impl ProxySessionState {
                     }
                     Some(ClientRequestState::ParkedRequest) => {
                         self.client_requests.remove(&id);
+                        self.waiting_approvals.remove(&id);
                         for parked in self.take_parked(|parked| parked.id == id) {
                             self.record_not_sent(&parked.message, ProxyDecision::Refused, "cancelled");
                         }

@@ -125,8 +125,14 @@ impl ProxySessionState {
     /// Tries parked requests again. One that still cannot go on is parked again with its former deadline.
     pub(super) fn retry_parked(&mut self) {
         for parked in std::mem::take(&mut self.parked_requests) {
+            if parked.waits_for == ParkedRequestReason::Approval {
+                self.parked_requests.push_back(parked);
+                continue;
+            }
             self.client_requests.remove(&parked.id);
             match parked.waits_for {
+                // It goes on with its answer.
+                ParkedRequestReason::Approval => {}
                 ParkedRequestReason::List => self.list_tools(parked.id, parked.message, parked.deadline),
                 ParkedRequestReason::Call => self.call_tool(parked.id, parked.message, parked.deadline),
                 ParkedRequestReason::Server(forward_kind) => match parked.message.kind.clone() {

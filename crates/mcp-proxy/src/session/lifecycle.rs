@@ -1,5 +1,6 @@
 //! The lifecycle of the server (start, repeated handshake, end) and the deadlines of requests.
 
+use super::approvals::ANSWER_INTERVAL;
 use super::state::{
     ClientRequestState, ForwardedRequestKind, Handshake, OWN_REQUEST_TIMEOUT, ParkedRequest,
     ParkedRequestReason, PendingRequest, ProxySessionState, SupervisorWork, UpstreamRequestKind,
@@ -193,8 +194,17 @@ impl ProxySessionState {
             }
             self.fail(pending, &problem);
         }
+        self.take_approvals();
         for parked in self.take_parked(|parked| parked.deadline.is_some_and(|deadline| deadline <= now)) {
             self.client_requests.remove(&parked.id);
+            if parked.waits_for == ParkedRequestReason::Approval {
+                self.waiting_approvals.remove(&parked.id);
+                self.record_not_sent(&parked.message, ProxyDecision::Refused, "nobody answered");
+                let text = "not run: a person must approve this call, and nobody answered in time. No answer is no; call \
+                            again when somebody is there";
+                self.refuse_call(&parked.id, text.to_owned());
+                continue;
+            }
             if parked.waits_for == ParkedRequestReason::Server(ForwardedRequestKind::Initialize) {
                 self.handshake = None;
             }
@@ -210,9 +220,13 @@ impl ProxySessionState {
             .values()
             .filter_map(|pending| pending.deadline.map(|(deadline, _)| deadline));
         let parked = self.parked_requests.iter().filter_map(|parked| parked.deadline);
+        let answers = (!self.waiting_approvals.is_empty()).then(|| now + ANSWER_INTERVAL);
         // A time that is still to come is kept, so that the next request need not wake anybody.
-        self.next_wake =
-            pending.chain(parked).chain(self.next_wake.filter(|next_wake| *next_wake > now)).min();
+        self.next_wake = pending
+            .chain(parked)
+            .chain(answers)
+            .chain(self.next_wake.filter(|next_wake| *next_wake > now))
+            .min();
         // A client that has closed its end may still read the answers it has asked for, as in `request | server`.
         let last_answers_at = self.client_gone_at.map(|since| since + LAST_ANSWERS_TIMEOUT);
         let is_waited_for = self.client_requests.values().any(|open| !self.is_stream(*open));

@@ -3,6 +3,7 @@
 //! All state is behind one lock, which is held for the microseconds that a message takes. Nothing in here
 //! blocks: a request that cannot go on yet is parked, with a deadline.
 
+mod approvals;
 mod client_answers;
 mod client_messages;
 mod forward;
@@ -18,6 +19,7 @@ use super::limits::ProxyLimits;
 use super::observer::ProxyObserver;
 use super::output_queue::OutputQueue;
 use super::pinned_tools::PinnedTools;
+use super::proxy_approvals::ProxyApprovals;
 use json_rpc::json::JsonObject;
 use json_rpc::message::{InvalidMessage, Message};
 use json_rpc::message_outline::MessageOutline;
@@ -42,6 +44,7 @@ impl ProxySession {
         limits: ProxyLimits,
         pinned_tools: Option<PinnedTools>,
         observer: Option<Arc<dyn ProxyObserver>>,
+        approvals: Option<ProxyApprovals>,
         client: OutputQueue,
     ) -> Self {
         let wake = Arc::new(Notify::new());
@@ -50,6 +53,8 @@ impl ProxySession {
             limits,
             pinned_tools,
             observer,
+            approvals,
+            waiting_approvals: HashMap::new(),
             calls_per_minute: None,
             client: client.clone(),
             wake: Arc::clone(&wake),
@@ -70,6 +75,7 @@ impl ProxySession {
             is_stale: false,
             refresh: None,
             withheld: Vec::new(),
+            has_told_of_no_tools: false,
         };
         Self { state: Arc::new(Mutex::new(state)), client, wake }
     }

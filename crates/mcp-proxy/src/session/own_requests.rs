@@ -39,13 +39,19 @@ impl ProxySessionState {
         request_kind: UpstreamRequestKind,
     ) {
         let id = self.next_id();
-        let deadline = Instant::now() + OWN_REQUEST_TIMEOUT;
+        let limit = OWN_REQUEST_TIMEOUT.min(self.limits.request_timeout);
+        // All pages of a list together have the time of one request.
+        let of_list = self.refresh.as_ref().and_then(|refresh| refresh.deadline);
+        let deadline = match (&request_kind, of_list) {
+            (UpstreamRequestKind::Page, Some(deadline)) => deadline,
+            _ => Instant::now() + limit,
+        };
         self.pending_requests.insert(
             self.last_id,
             PendingRequest {
                 client: None,
                 request_kind,
-                deadline: Some((deadline, OWN_REQUEST_TIMEOUT)),
+                deadline: Some((deadline, limit)),
                 progress: None,
                 call: None,
             },

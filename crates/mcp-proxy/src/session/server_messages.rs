@@ -48,6 +48,12 @@ impl ProxySessionState {
             }
             UpstreamRequestKind::Discover | UpstreamRequestKind::Forwarded => {}
         }
+        let refused = if succeeded { self.refused_input_request(&message) } else { None };
+        if let Some(method) = refused {
+            tracing::info!(method, "refused an answer of the server that asks the client");
+            let problem = format!("the server asks the client by `{method}`, which its role does not have");
+            return self.fail(pending, &problem);
+        }
         if let Some(client) = pending.client {
             self.client_requests.remove(&client);
             message.set_id(&client);
@@ -64,6 +70,24 @@ impl ProxySessionState {
         if self.client_gone_at.is_some() {
             self.wake.notify_one();
         }
+    }
+
+    /// Returns the method of a request in a result that the policy does not let the client see. Since 2026-07-28 a server
+    /// asks its client in the result of a request (`inputRequests`).
+    fn refused_input_request(&self, message: &Message<'_>) -> Option<String> {
+        let Some(Json::Object(requests)) = message.result_object()?.get("inputRequests") else { return None };
+        let methods = requests.members().map(|(_, request)| {
+            request
+                .as_object()
+                .and_then(|request| request.get("method"))
+                .and_then(Json::as_str)
+                .unwrap_or_default()
+        });
+        let is_refused = |method: &&str| match server_request(method) {
+            Some(ServerRequest::InArea(area)) => !self.authorizer.grants(area),
+            Some(ServerRequest::Ping) | None => true,
+        };
+        methods.into_iter().find(is_refused).map(str::to_owned)
     }
 
     pub(super) fn initialized(&mut self, message: &mut Message<'_>) {
@@ -108,10 +132,14 @@ impl ProxySessionState {
         let reply = match server_request(method) {
             Some(ServerRequest::Ping) => Message::result(id, JsonObject::default()),
             None => Message::error(Some(id), METHOD_NOT_FOUND, "no such method"),
-            Some(ServerRequest::Forwarded) if self.server_requests.len() >= MAX_SERVER_REQUESTS => {
+            Some(ServerRequest::InArea(area)) if !self.authorizer.grants(area) => {
+                tracing::info!(method, area = area.name(), "refused a request of the server");
+                Message::error(Some(id), METHOD_NOT_FOUND, "the role of the client does not have this")
+            }
+            Some(ServerRequest::InArea(_)) if self.server_requests.len() >= MAX_SERVER_REQUESTS => {
                 Message::error(Some(id), INTERNAL_ERROR, "too many requests are open")
             }
-            Some(ServerRequest::Forwarded) => {
+            Some(ServerRequest::InArea(_)) => {
                 let proxy_id = self.next_id();
                 message.set_id(&proxy_id);
                 self.server_requests.insert(self.last_id, id.clone());

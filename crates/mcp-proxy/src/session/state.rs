@@ -1,10 +1,12 @@
 //! The state of a session: open requests, waiting ones, the server's tools.
 
+use super::approvals::WaitingApproval;
 use crate::authorizer::Authorizer;
 use crate::limits::ProxyLimits;
 use crate::observer::{ArgumentSummary, ObservedCall, ProxyDecision, ProxyObserver};
 use crate::output_queue::OutputQueue;
 use crate::pinned_tools::PinnedTools;
+use crate::proxy_approvals::ProxyApprovals;
 use crate::server_tool::{ServerTool, WithheldTool};
 use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, Message};
@@ -36,6 +38,9 @@ pub(super) struct ProxySessionState {
     pub(super) limits: ProxyLimits,
     pub(super) pinned_tools: Option<PinnedTools>,
     pub(super) observer: Option<Arc<dyn ProxyObserver>>,
+    pub(super) approvals: Option<ProxyApprovals>,
+    /// The questions of the parked calls that wait for a person, by the client's id.
+    pub(super) waiting_approvals: HashMap<Id, WaitingApproval>,
     /// The calls that may be made now, if the role has had a limit of calls in a minute.
     pub(super) calls_per_minute: Option<TokenBucket>,
     pub(super) client: OutputQueue,
@@ -68,6 +73,8 @@ pub(super) struct ProxySessionState {
     pub(super) refresh: Option<ListRefresh>,
     /// The tools that were withheld last, so that each is logged once.
     pub(super) withheld: Vec<WithheldTool>,
+    /// True once the log says that the role has none of the server's tools.
+    pub(super) has_told_of_no_tools: bool,
 }
 
 impl std::fmt::Debug for ProxySessionState {
@@ -159,6 +166,8 @@ pub(super) enum ParkedRequestReason {
     List,
     /// The list, to be judged by.
     Call,
+    /// The answer of a person.
+    Approval,
     /// A server that is ready.
     Server(ForwardedRequestKind),
 }
@@ -193,6 +202,8 @@ pub(super) struct ListRefresh {
     pub(super) pages: usize,
     /// True if the list has changed while it was read.
     pub(super) is_stale: bool,
+    /// The time by which all pages must have come.
+    pub(super) deadline: Option<Instant>,
 }
 
 impl PendingCall {

@@ -9,7 +9,7 @@ use crate::observer::{ArgumentSummary, CallEnd, CallOutcome, ObservedCall, Proxy
 use json_rpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, Message, MessageKind};
-use role_policy::{RoleLimits, TokenBucket};
+use role_policy::{Approval, RoleLimits, TokenBucket};
 use std::time::{Duration, Instant};
 
 /// The limit of a role that a call would exceed. The message is for the model.
@@ -25,6 +25,17 @@ pub(super) enum RoleLimitExceeded {
 
 impl ProxySessionState {
     pub(super) fn call_tool(&mut self, id: Id, message: Message<'_>, deadline: Option<Instant>) {
+        self.judge_call(id, message, deadline, None);
+    }
+
+    /// Judges a call, with the approval of a person if there is one, and sends it.
+    pub(super) fn judge_call(
+        &mut self,
+        id: Id,
+        message: Message<'_>,
+        deadline: Option<Instant>,
+        approval: Option<Approval>,
+    ) {
         let Some((name, arguments)) = message.params().and_then(name_and_arguments) else {
             self.record_not_sent(&message, ProxyDecision::Invalid, "the parameters do not fit");
             let problem =
@@ -40,10 +51,11 @@ impl ProxySessionState {
         // Judged also if the server has no such tool, so that the time does not tell a hidden tool from none.
         let known = tool_list.names.get(name);
         let definition = known.and_then(|at| Some(&tool_list.tools.get(*at)?.definition));
-        let verdict = self.authorizer.authorize(name, definition, arguments);
+        let verdict = self.authorizer.authorize(name, definition, arguments, approval);
         let exists = known.is_some();
         match verdict {
             Ok(authorized) if exists => self.send_call(id, message, &authorized, deadline),
+            Err(CallRefusal::Approval(request)) if exists => self.ask_person(id, message, *request),
             Err(CallRefusal::Arguments { rule, reason }) if exists => {
                 self.record_not_sent(&message, ProxyDecision::Refused, &rule);
                 self.refuse_call(&id, reason);

@@ -1,14 +1,15 @@
 //! The server's list of tools, read page by page and compared with the pinned one.
 
 use super::state::{
-    ListRefresh, ParkedRequest, ParkedRequestReason, ProxySessionState, ToolList, UpstreamRequestKind,
-    UpstreamState,
+    ListRefresh, OWN_REQUEST_TIMEOUT, ParkedRequest, ParkedRequestReason, ProxySessionState, ToolList,
+    UpstreamRequestKind, UpstreamState,
 };
 use crate::observer::ProxyDecision;
 use crate::server_tool;
 use json_rpc::error_code::{INTERNAL_ERROR, METHOD_NOT_FOUND};
 use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::Message;
+use std::time::Instant;
 
 /// The largest number of pages of one list.
 const MAX_PAGES: usize = 100;
@@ -18,7 +19,9 @@ const MAX_TOOLS: usize = 10_000;
 impl ProxySessionState {
     pub(super) fn start_refresh(&mut self) {
         if self.refresh.is_none() && matches!(self.server, UpstreamState::Ready(_)) {
-            self.refresh = Some(ListRefresh::default());
+            let limit = OWN_REQUEST_TIMEOUT.min(self.limits.request_timeout);
+            let deadline = Some(Instant::now() + limit);
+            self.refresh = Some(ListRefresh { deadline, ..ListRefresh::default() });
             self.ask_page(None);
         }
     }
@@ -84,6 +87,13 @@ impl ProxySessionState {
             }
             self.withheld = withheld;
         }
+        if !self.has_told_of_no_tools && !tools.is_empty() {
+            let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            if !names.iter().any(|name| self.authorizer.sees(name)) {
+                self.has_told_of_no_tools = true;
+                tracing::warn!("{}", no_tools(&self.authorizer.caller().role(), &names));
+            }
+        }
         let names = tools.iter().enumerate().map(|(index, tool)| (tool.name.clone(), index)).collect();
         let announced = self.tool_list.take().and_then(|before| before.announced);
         let rest = refresh.rest.unwrap_or_default();
@@ -129,4 +139,18 @@ impl ProxySessionState {
         self.parked_requests = remaining;
         Vec::from(matching)
     }
+}
+
+/// Says that `role` has none of the tools, and which lines of a policy would give them.
+fn no_tools(role: &str, names: &[&str]) -> String {
+    const MAX_NAMED: usize = 8;
+    let quoted: Vec<String> = names.iter().take(MAX_NAMED).map(|name| format!("\"{name}\"")).collect();
+    let rest = if names.len() > MAX_NAMED { ", …" } else { "" };
+    let list = quoted.join(", ");
+    format!(
+        "the role `{role}` has none of the {} tools of the server: what another server says of its tools is not trusted. To \
+         give it some, name them in the policy: `external_tools = [{list}{rest}]`, and `allow = [{list}{rest}]` under \
+         `[roles.{role}]`",
+        names.len()
+    )
 }

@@ -1,6 +1,7 @@
 //! The arguments of the process: subcommands and their options.
 #![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
+use super::approvals::{self, ApprovalsCommand};
 use super::global_options::GlobalOptions;
 use super::policy::{self, PolicyCommand};
 #[cfg(all(feature = "sessions", unix))]
@@ -103,10 +104,31 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+    /// Answer the questions about calls that a role may make only with a person's approval
+    #[command(after_help = approvals::EXAMPLES)]
+    Approvals {
+        #[command(subcommand)]
+        command: Option<ApprovalsCommand>,
+    },
     /// Run another MCP server behind a policy: its client sees and calls only what the role may
     #[cfg(all(feature = "wrap", unix))]
     #[command(after_help = crate::wrap::EXAMPLES)]
     Wrap(Box<crate::wrap::WrapArguments>),
+    /// Judge what an agent does with its own tools: the hook of its client
+    #[cfg(feature = "hooks")]
+    #[command(after_help = crate::hook::EXAMPLES)]
+    Hook {
+        #[command(subcommand)]
+        command: crate::hook::HookCommand,
+    },
+    /// Run a command in the foreground, with the role's rules and confinement, a time limit, and the end of all that it starts
+    #[cfg(all(feature = "hooks", target_os = "linux"))]
+    #[command(after_help = crate::exec::EXAMPLES)]
+    Exec(crate::exec::ExecArguments),
+    /// Run a line of bash as `exec` runs a command, for programs that take a shell
+    #[cfg(all(feature = "hooks", target_os = "linux"))]
+    #[command(after_help = crate::exec::SHELL_EXAMPLES)]
+    Shell(crate::exec::ShellArguments),
     /// Start, watch and end sessions of agents
     #[cfg(all(feature = "sessions", unix))]
     #[command(after_help = session::EXAMPLES)]

@@ -49,6 +49,9 @@ pub(crate) fn command(program: Program) -> Command {
 
 /// Parses the arguments of this process. Ends the process if they cannot be understood, or ask for help.
 pub(crate) fn parse(program: Program) -> Cli {
+    #[cfg(all(feature = "hooks", target_os = "linux"))]
+    let mut matches = command(program).get_matches_from(crate::exec::arguments_by_name(std::env::args_os()));
+    #[cfg(not(all(feature = "hooks", target_os = "linux")))]
     let mut matches = command(program).get_matches();
     Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
 }

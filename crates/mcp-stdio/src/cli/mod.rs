@@ -1,5 +1,6 @@
 //! The command line.
 
+mod approvals;
 mod arguments;
 mod global_options;
 mod help;
@@ -7,6 +8,7 @@ mod policy;
 #[cfg(all(feature = "sessions", unix))]
 mod session;
 
+pub(crate) use approvals::ApprovalsCommand;
 pub(crate) use arguments::{Cli, Command};
 pub(crate) use global_options::GlobalOptions;
 pub(crate) use help::{call_help, command, introduction, parse};

@@ -54,6 +54,8 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
             findings.push(broken("roots", chain(&error), "name folders that are there: --root DIR"));
         }
     }
+    #[cfg(feature = "hooks")]
+    findings.extend(hooks(&settings));
     findings.extend(permissions::limits());
     findings.extend(permissions::looking_into_processes());
     // The whole setup at last, as a start does it, for faults that no single check looks for.
@@ -151,6 +153,18 @@ fn role(settings: &Settings, workspace: &Arc<Workspace>, runner: &Runner) -> Vec
         findings.push(note("role", detail, remedy));
     }
     findings
+}
+
+/// Checks the hooks that are installed in clients.
+#[cfg(feature = "hooks")]
+fn hooks(settings: &Settings) -> Vec<DoctorFinding> {
+    let found = crate::hook::findings(&settings.roots).into_iter();
+    found
+        .map(|hook| match hook.problem {
+            None => ok("hook", hook.detail),
+            Some((problem, remedy)) => note("hook", format!("{}; {problem}", hook.detail), remedy),
+        })
+        .collect()
 }
 
 fn toolchain(tool: &Toolchain) -> DoctorFinding {

@@ -10,7 +10,7 @@ const PACKAGE: &str = "coretools-mcp";
 
 /// Returns the program and its first arguments by which a client starts what `executable` is. A program that npx or uvx has
 /// put into its cache may be gone tomorrow, so those are named themselves.
-pub(super) fn program(executable: &Path) -> Result<Vec<String>, Error> {
+pub(crate) fn program(executable: &Path) -> Result<Vec<String>, Error> {
     let parts: Vec<_> = executable.components().map(|part| part.as_os_str().to_string_lossy()).collect();
     if name() == DEFAULT_NAME {
         if parts.iter().any(|part| part == "_npx") {
@@ -24,7 +24,7 @@ pub(super) fn program(executable: &Path) -> Result<Vec<String>, Error> {
 }
 
 /// Returns the flags that were given, so that the client starts the same server.
-pub(super) fn arguments(options: &GlobalOptions) -> Result<Vec<String>, Error> {
+pub(crate) fn arguments(options: &GlobalOptions) -> Result<Vec<String>, Error> {
     let mut arguments = Vec::new();
     for root in &options.roots {
         arguments.extend(["--root".to_owned(), absolute(root)?]);
@@ -70,7 +70,7 @@ pub(super) fn command_line<'a>(client: &str, words: impl IntoIterator<Item = &'a
 }
 
 /// Quotes a word for a shell: a POSIX one, or on Windows `cmd` and PowerShell.
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     // Not `=` and `~`, which zsh expands at the start of a word.
     let plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:,@".contains(character);
     if cfg!(windows) {

@@ -2,9 +2,9 @@
 
 mod client;
 mod entry;
-mod launch;
-mod merge;
-mod write;
+pub(crate) mod launch;
+pub(crate) mod merge;
+pub(crate) mod write;
 
 use crate::cli::GlobalOptions;
 use crate::error::Error;

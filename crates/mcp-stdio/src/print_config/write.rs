@@ -15,7 +15,7 @@ const MAX_COPIES: u32 = 99;
 
 /// The result of writing.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Written {
+pub(crate) enum Written {
     /// The file was there already, with the entry in it.
     Unchanged,
     /// The file is new.
@@ -29,7 +29,7 @@ pub(super) enum Written {
 /// # Errors
 ///
 /// The error of `merge`, after which the file is as it was, or that the file could not be read or written.
-pub(super) fn merge_into(
+pub(crate) fn merge_into(
     path: &Path,
     merge: impl FnOnce(&str) -> Result<String, Error>,
 ) -> Result<Written, Error> {

@@ -1,5 +1,6 @@
 //! Decodes one line into one message, or into the error that answers it.
 
+use json_rpc::json::{DUPLICATE_NAME, Json};
 use json_rpc::message::Id;
 use json_rpc::message_outline::{MessageOutline, outline};
 use rmcp::ErrorData;
@@ -48,9 +49,20 @@ pub(super) fn decode(line: &[u8]) -> DecodedLine {
     }
     // Most lines are messages, so only one that is none is parsed a second time.
     match serde_json::from_slice(line) {
-        Ok(message) => DecodedLine::Message(Box::new(message)),
+        Ok(message) => match duplicate_name(line) {
+            Some(refused) => refused,
+            None => DecodedLine::Message(Box::new(message)),
+        },
         Err(_) => explain(line),
     }
+}
+
+/// Refuses a line in which an object has a name twice. Of two such members, parsers take the first or the last, so that an
+/// audit or a proxy could read another call than the one that runs.
+fn duplicate_name(line: &[u8]) -> Option<DecodedLine> {
+    let problem = Json::parse(line).err().filter(|error| error.problem == DUPLICATE_NAME)?;
+    let message = format!("invalid request: {problem}");
+    Some(reject(outline(line), ErrorData::invalid_request(message, None)))
 }
 
 /// Decodes a line of `bytes` that was too long to keep.
@@ -73,7 +85,9 @@ pub(super) fn decode_value(value: &Value) -> DecodedLine {
 fn explain(line: &[u8]) -> DecodedLine {
     let cause = match std::str::from_utf8(line) {
         Ok(text) => match serde_json::from_str(text) {
-            Ok(Value::Array(messages)) => return DecodedLine::Batch(messages),
+            Ok(Value::Array(messages)) => {
+                return duplicate_name(line).unwrap_or(DecodedLine::Batch(messages));
+            }
             Ok(value) => return explain_value(&value),
             Err(error) => format!("not JSON: {error}"),
         },

@@ -35,8 +35,8 @@ use super::level::{ConfinementLevel, SystemCallPermission};
 /// | | no TCP: neither `bind` nor `connect`, if [`network`](Confinement::network) is false | 4 (6.7) |
 /// | | no `ioctl(2)` on devices that are not writable | 5 (6.10) |
 /// | | no signal to a process outside, this one included; no connection to an abstract Unix socket of one | 6 (6.12) |
-/// | `system_calls` | no calls that builds and tests do not need: keys, BPF, modules, `io_uring`, mounts; tracing, profiling and new namespaces unless [allowed](Confinement::allow); no limits of other processes; no raw and no unusual sockets, and without network none but Unix and netlink | x86-64, AArch64, RISC-V |
-/// | `namespaces` | what is not granted is not mounted: no metadata of it and no Unix socket in it; attributes of what may not be written are read-only; `/tmp` and `/dev/shm` of its own; no other process can be seen or named; no IPC of others; without network, only a loopback interface of its own | 5.12, x86-64 and AArch64; root or user namespaces |
+/// | `system_calls` | no calls that builds and tests do not need: keys, BPF, modules, `io_uring`, mounts; tracing, profiling and new namespaces unless [allowed](Confinement::allow); no limits of other processes; no raw and no unusual sockets, and without network none but Unix and netlink | x86-64, 64-bit Arm, RISC-V |
+/// | `namespaces` | what is not granted is not mounted: no metadata of it and no Unix socket in it; attributes of what may not be written are read-only; `/tmp` and `/dev/shm` of its own; no other process can be seen or named; no IPC of others; without network, only a loopback interface of its own | 5.12, x86-64 and 64-bit Arm; root or user namespaces |
 /// | `strict` | no change of a file's mode, owner, times or other attributes, anywhere | as `system_calls` |
 ///
 /// Programs with the same confinement share namespaces, and so `/tmp`, `/dev/shm` and the sight of each other. They are
@@ -375,7 +375,7 @@ fn without_links(path: &Path) -> PathBuf {
     }
 }
 
-/// The most links that the kernel follows in one path (path_resolution(7)).
+/// The most links that the kernel follows in one path (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
 /// Returns the links that are followed on the way to `path`, and their targets.

@@ -54,7 +54,7 @@ impl fmt::Display for ConfinementLevel {
 #[non_exhaustive]
 pub enum SystemCallPermission {
     /// `ptrace(2)` and the calls that read or change another process (`strace`, `gdb`, the leak check of
-    /// AddressSanitizer). Landlock limits them to the processes of the same run.
+    /// `AddressSanitizer`). Landlock limits them to the processes of the same run.
     Tracing,
     /// `perf_event_open(2)` (`perf`).
     Profiling,

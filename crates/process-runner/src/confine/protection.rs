@@ -214,7 +214,8 @@ pub enum ConfinementProblem {
     Unavailable(ConfinementUnavailable),
     /// Some of the protections cannot be enforced on this system.
     #[error("{0}")]
-    NotEnforced(ConfinementStatus),
+    // In a box, because every error of a run would be as large.
+    NotEnforced(Box<ConfinementStatus>),
     /// The program or its interpreter is not granted.
     #[error("the program, or its interpreter, lies outside what it may read")]
     ProgramOutside,

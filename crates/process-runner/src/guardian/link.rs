@@ -78,6 +78,22 @@ impl GuardianLink {
         Ok(supervised)
     }
 
+    /// Announces a run as [`watch`](Self::watch) does, and blocks while the guardian starts. The guardian finds the run by
+    /// its marker alone.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn watch_blocking(&self, run: RunId) -> io::Result<SupervisedTree> {
+        self.0.lock().live.insert(run.0, None);
+        let supervised = SupervisedTree { link: Arc::clone(&self.0), run };
+        supervised.link.ensure_process()?;
+        Ok(supervised)
+    }
+
+    /// Returns the process of the guardian.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn pid(&self) -> Option<Pid> {
+        self.0.lock().process.as_ref().map(|process| process.leader.pid())
+    }
+
     /// Ends the guardian. It must be called only when no run is live.
     pub(crate) fn dismiss(&self) {
         self.0.lock().process = None;

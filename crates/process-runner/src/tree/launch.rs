@@ -21,7 +21,7 @@ use super::leader::{ExitWatch, ProcessLeader};
 use super::resolve;
 use super::resources::exhausted_resource;
 use super::run_id::RunId;
-use super::sys::{self, ChildFolder, SpawnRequest};
+use super::sys::{self, ChildFolder, SpawnPlacement, SpawnRequest};
 use super::{StartBoundary, StartFailure, start};
 use crate::command::{Command, TerminalSize};
 use crate::confine::ConfinementProblem;
@@ -252,6 +252,7 @@ pub(crate) fn launch(
         },
         stdio: [stdin, ends.stdout.as_fd(), ends.stderr.as_ref().unwrap_or(&ends.stdout).as_fd()],
         terminal: terminal.as_deref(),
+        placement: SpawnPlacement::OwnSession,
     };
     // Nobody else can name the terminal that was opened for this run, so the program may use it.
     let granted_terminal = ends.terminal.as_deref().filter(|_| command.terminal.is_some());
@@ -271,6 +272,42 @@ pub(crate) fn launch(
         StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
     })?;
     Ok(StartedLeader { at, leader: Arc::new(ProcessLeader::new(pid, run, command.marker)) })
+}
+
+/// Starts a command in the foreground: beside this process, with its streams. `mask` are the signals to block in it.
+#[cfg(target_os = "linux")]
+pub(super) fn launch_in_foreground(
+    command: &Command,
+    inherited: &InheritedEnv,
+    run: RunId,
+    mask: &sys::SignalMask,
+) -> Result<Arc<ProcessLeader>, SpawnError> {
+    let prepared = PreparedCommand::new(command, inherited, command.marker.then(|| run.marker()))?;
+    let unused = dev_null().map_err(|error| resource_error(command, error))?;
+    let request = SpawnRequest {
+        program: &prepared.program,
+        arguments: &prepared.arguments,
+        environment: &prepared.environment,
+        directory: ChildFolder::Path(&prepared.folder),
+        stdio: [unused; 3],
+        terminal: None,
+        placement: SpawnPlacement::Foreground(mask),
+    };
+    let boundary = StartBoundary {
+        confinement: command.confinement.as_ref(),
+        network: command.network_namespace.as_ref(),
+        terminal: None,
+    };
+    let started = start(&boundary, &request, |attempt| attempt());
+    let pid = started.map_err(|failure| match failure {
+        StartFailure::Confinement(error) => confinement_error(command, error),
+        StartFailure::FolderOutside => {
+            command.error(SpawnErrorKind::Confinement { problem: ConfinementProblem::FolderOutside }, None)
+        }
+        StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
+    })?;
+    let pid = Pid::from_raw(pid).ok_or_else(|| command.error(SpawnErrorKind::Other, None))?;
+    Ok(Arc::new(ProcessLeader::new(pid, run, command.marker)))
 }
 
 /// Begins to watch what was started.
@@ -309,6 +346,7 @@ pub(crate) fn launch_helper(
         directory: ChildFolder::Path(c"/"),
         stdio: [stdin, dev_null()?, dev_null()?],
         terminal: None,
+        placement: SpawnPlacement::OwnSession,
     };
     let mut attempt = || sys::spawn(&request).map_err(StartFailure::Start);
     let started = start_with_retries(HELPER_BUSY_RETRY, &|| false, &mut attempt);

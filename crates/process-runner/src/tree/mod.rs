@@ -14,6 +14,8 @@ mod child;
 mod descriptors;
 mod exit;
 #[cfg(target_os = "linux")]
+pub(crate) mod foreground;
+#[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(unix)]
 mod launch;

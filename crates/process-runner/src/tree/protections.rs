@@ -46,7 +46,7 @@ impl Confinement {
         let status = self.status();
         match status.missing.is_empty() {
             true => Ok(()),
-            false => Err(ConfinementProblem::NotEnforced(status)),
+            false => Err(ConfinementProblem::NotEnforced(Box::new(status))),
         }
     }
 }

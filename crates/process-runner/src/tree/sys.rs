@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString};
+#[cfg(target_os = "linux")]
+use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -37,6 +39,20 @@ pub(super) struct SpawnRequest<'a> {
     pub(super) stdio: [BorrowedFd<'a>; 3],
     /// A terminal to open as descriptor 0, so that it becomes the new session's controlling terminal.
     pub(super) terminal: Option<&'a CStr>,
+    pub(super) placement: SpawnPlacement<'a>,
+}
+
+/// The place of a new process beside this one.
+pub(super) enum SpawnPlacement<'a> {
+    /// It leads a session of its own, has only the three descriptors, default signal actions and no blocked signals.
+    OwnSession,
+    /// It stands beside this process, as a shell starts programs: in the same session and process group, with the same
+    /// descriptors and ignored signals, and with this mask. The three descriptors of the request are not used.
+    #[cfg(target_os = "linux")]
+    Foreground(&'a SignalMask),
+    #[cfg(not(target_os = "linux"))]
+    #[allow(dead_code, reason = "the lifetime is used on Linux")]
+    Nowhere(std::convert::Infallible, std::marker::PhantomData<&'a ()>),
 }
 
 /// The end of a process as `waitid(2)` and `wait4(2)` report it.
@@ -66,14 +82,20 @@ type AddDescriptor = unsafe extern "C" fn(*mut libc::posix_spawn_file_actions_t,
 pub(super) fn spawn(request: &SpawnRequest<'_>) -> io::Result<libc::pid_t> {
     let mut actions = SpawnFileActions::new()?;
     actions.change_directory(request.directory)?;
-    for (descriptor, target) in request.stdio.iter().zip(0..) {
-        actions.duplicate(*descriptor, target)?;
-    }
-    if let Some(terminal) = request.terminal {
-        actions.open(terminal, 0)?;
-    }
-    actions.close_everything_else()?;
-    let attributes = SpawnAttributes::new()?;
+    let attributes = match &request.placement {
+        #[cfg(target_os = "linux")]
+        SpawnPlacement::Foreground(mask) => SpawnAttributes::in_foreground(mask)?,
+        _ => {
+            for (descriptor, target) in request.stdio.iter().zip(0..) {
+                actions.duplicate(*descriptor, target)?;
+            }
+            if let Some(terminal) = request.terminal {
+                actions.open(terminal, 0)?;
+            }
+            actions.close_everything_else()?;
+            SpawnAttributes::new()?
+        }
+    };
     let arguments = null_terminated(request.arguments.iter().map(AsRef::as_ref));
     let environment = null_terminated(request.environment.iter().map(AsRef::as_ref));
     let mut pid: libc::pid_t = 0;
@@ -212,6 +234,109 @@ impl SpawnAttributes {
             check(libc::posix_spawnattr_setflags(&raw mut attributes.0, flags))?;
         }
         Ok(attributes)
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl SpawnAttributes {
+    fn in_foreground(mask: &SignalMask) -> io::Result<Self> {
+        let mut attributes = MaybeUninit::uninit();
+        // SAFETY: the call initialises what it is given, or fails.
+        check(unsafe { libc::posix_spawnattr_init(attributes.as_mut_ptr()) })?;
+        // SAFETY: initialised by the successful call above.
+        let mut attributes = Self(unsafe { attributes.assume_init() });
+        let mut default = MaybeUninit::uninit();
+        #[allow(clippy::cast_possible_truncation, reason = "both are below 0x8000")]
+        let flags = (libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK) as libc::c_short;
+        // SAFETY: the set is initialised by the first call; each call copies what it is given.
+        unsafe {
+            libc::sigemptyset(default.as_mut_ptr());
+            // The standard library of Rust ignores it before `main`; the program must not inherit that.
+            libc::sigaddset(default.as_mut_ptr(), libc::SIGPIPE);
+            check(libc::posix_spawnattr_setsigdefault(&raw mut attributes.0, default.as_ptr()))?;
+            check(libc::posix_spawnattr_setsigmask(&raw mut attributes.0, &raw const mask.0))?;
+            check(libc::posix_spawnattr_setflags(&raw mut attributes.0, flags))?;
+        }
+        Ok(attributes)
+    }
+}
+
+/// A set of blocked signals.
+#[cfg(target_os = "linux")]
+pub(super) struct SignalMask(libc::sigset_t);
+
+#[cfg(target_os = "linux")]
+impl fmt::Debug for SignalMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SignalMask")
+    }
+}
+
+/// A signal that has come.
+#[cfg(target_os = "linux")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReceivedSignal {
+    pub(super) number: i32,
+    /// The process that sent it, or `None` for the kernel: a key of the terminal, a hangup.
+    pub(super) sender: Option<libc::pid_t>,
+}
+
+/// Blocks `signals` in this thread and returns a descriptor that is readable while one is pending, with the mask that was
+/// in force before. Threads that start later inherit the new mask.
+#[cfg(target_os = "linux")]
+pub(super) fn receive_signals(signals: &[i32]) -> io::Result<(OwnedFd, SignalMask)> {
+    use std::os::fd::FromRawFd;
+    let mut set = MaybeUninit::uninit();
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: the first call initialises the set, and the others take valid pointers. An error of `sigaddset` is a number
+    // that is no signal, and such a one is not added.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), *signal);
+        }
+        // An inherited `SIG_IGN` would have children vanish unreaped.
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        check(libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr()))?;
+    }
+    // SAFETY: an initialised set; the descriptor is new, and nobody else knows it.
+    let descriptor = unsafe { libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: as above, and `before` was initialised by the successful call.
+    Ok(unsafe { (OwnedFd::from_raw_fd(descriptor), SignalMask(before.assume_init())) })
+}
+
+/// Takes the next pending signal from the descriptor of [`receive_signals`].
+#[cfg(target_os = "linux")]
+pub(super) fn next_signal(descriptor: BorrowedFd<'_>) -> Option<ReceivedSignal> {
+    let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
+    let size = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: the buffer is as large as the call is told, and is used only if the call has filled all of it.
+    let read = unsafe { libc::read(descriptor.as_raw_fd(), info.as_mut_ptr().cast(), size) };
+    if usize::try_from(read) != Ok(size) {
+        return None;
+    }
+    // SAFETY: filled by the successful call; every value of its fields is valid.
+    let info = unsafe { info.assume_init() };
+    let sender = (info.ssi_code <= 0).then_some(info.ssi_pid.cast_signed());
+    Some(ReceivedSignal { number: info.ssi_signo.cast_signed(), sender })
+}
+
+/// Ends this process by `signal`, with its default action and without a core dump.
+#[cfg(target_os = "linux")]
+pub(crate) fn die_by(signal: i32) {
+    let limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: valid pointers to initialised values; the default action runs no code of ours.
+    unsafe {
+        libc::setrlimit(libc::RLIMIT_CORE, &raw const limit);
+        libc::signal(signal, libc::SIG_DFL);
+        libc::sigemptyset(set.as_mut_ptr());
+        libc::sigaddset(set.as_mut_ptr(), signal);
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), ptr::null_mut());
     }
 }
 

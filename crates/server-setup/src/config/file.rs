@@ -305,6 +305,7 @@ impl<'a> FileText<'a> {
                 "\"inherit\"",
             ),
             ("commands.variables", is_from_file(&config.commands.variables.source), "variables"),
+            ("policy.approvers", is_from_file(&policy.approvers.source), "approvers"),
             // Files are made and removed there.
             ("traces.folder", is_from_file(&config.traces.folder.source), "a folder"),
             (

@@ -32,7 +32,7 @@ pub struct SettingEntry {
 pub(super) const BASE_PATH: &str = "FILESYSTEM_TOOLS_BASE_PATH";
 
 /// Every key, with its table.
-pub(super) const KEYS: [&str; 73] = [
+pub(super) const KEYS: &[&str] = &[
     "roots",
     "toolsets",
     "results",
@@ -58,6 +58,8 @@ pub(super) const KEYS: [&str; 73] = [
     "policy.confinement",
     "policy.confinement_level",
     "policy.network",
+    "policy.approvers",
+    "policy.approval_timeout_ms",
     "http.listen",
     "http.behind_proxy",
     "http.hosts",
@@ -149,7 +151,7 @@ pub(super) fn variable(key: &str) -> String {
 /// Returns the key whose variable is the prefix followed by `rest`.
 // By comparing whole names: `_` stands for `.` and for itself, so a variable cannot be turned back into its key.
 pub(super) fn by_variable(rest: &str) -> Option<&'static str> {
-    KEYS.into_iter().find(|key| variable(key).strip_prefix(VARIABLE_PREFIX) == Some(rest))
+    KEYS.iter().copied().find(|key| variable(key).strip_prefix(VARIABLE_PREFIX) == Some(rest))
 }
 
 /// An operation on the setting of one key, whatever the type of its value.
@@ -239,6 +241,10 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
         "policy.confinement" => visitor.visit(&mut config.policy.confinement, any()),
         "policy.confinement_level" => visitor.visit(&mut config.policy.confinement_level, any()),
         "policy.network" => visitor.visit(&mut config.policy.network, any()),
+        "policy.approvers" => visitor.visit(&mut config.policy.approvers, any()),
+        "policy.approval_timeout_ms" => {
+            visitor.visit(&mut config.policy.approval_timeout_ms, within(1..=MAX_TIME, " of milliseconds"))
+        }
         "http.listen" => visitor.visit(&mut http.listen, any()),
         "http.behind_proxy" => visitor.visit(&mut http.behind_proxy, any()),
         "http.hosts" => visitor.visit(&mut http.hosts, any()),

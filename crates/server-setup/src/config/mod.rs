@@ -26,6 +26,8 @@
 //! confinement = "auto"           # or "required", "off": whether programs reach only what their caller may
 //! confinement_level = "namespaces"   # or "filesystem", "system_calls", "strict"
 //! network = "allow"              # or "none", or { hosts = ["git.example.com"] }: where programs may connect to
+//! approvers = "auto"             # or "client", "operator": who approves calls that a role asks about
+//! approval_timeout_ms = 300000   # the time that such a call waits; no answer is no
 //!
 //! [context]
 //! catalogue = "context.toml"     # roles and layout of compile_context, beneath a root; the built-in ones by default
@@ -113,4 +115,6 @@ pub use tables::{
     CommandsTable, Config, ContextTable, DatabasesTable, InspectTable, LimitsTable, LogsTable, PolicyTable,
     RedactionTable, SessionsTable, TracesTable,
 };
-pub use value::{AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets};
+pub use value::{
+    Approvers, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets,
+};

@@ -9,7 +9,8 @@ use process_runner::ConfinementLevel;
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
-    AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets, split_named,
+    Approvers, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets,
+    split_named,
 };
 
 /// The configuration of a server. The documentation of the [module](super) explains each key.
@@ -85,6 +86,11 @@ pub struct PolicyTable {
     pub confinement_level: Setting<ConfinementLevel>,
     /// The network that programs may reach, whatever the role. All of it by default.
     pub network: Setting<NetworkAccess>,
+    /// The persons who may approve a call that the policy asks about. `auto` by default: the client's user, else the
+    /// operator.
+    pub approvers: Setting<Approvers>,
+    /// The time that a call waits for an approval: 1 to 86,400,000; 300,000 by default.
+    pub approval_timeout_ms: Setting<u64>,
 }
 
 /// `[context]`
@@ -228,6 +234,8 @@ impl Default for Config {
                 confinement: default(ConfinementMode::Auto),
                 confinement_level: default(ConfinementLevel::Namespaces),
                 network: default(NetworkAccess::Allow),
+                approvers: default(Approvers::Auto),
+                approval_timeout_ms: default(300_000),
             },
             limits: LimitsTable {
                 call_timeout_ms: default(120_000),

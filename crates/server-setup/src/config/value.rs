@@ -72,6 +72,17 @@ pub enum ConfinementMode {
     Off,
 }
 
+/// The persons who may approve a call that the policy asks about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approvers {
+    /// The client's user, by elicitation. If the client has none, the operator.
+    Auto,
+    /// The client's user alone.
+    Client,
+    /// The operator alone, on the page or in a terminal.
+    Operator,
+}
+
 /// A type of value that a key takes.
 pub(super) trait SettingValue: Sized {
     /// Returns a description of the values, to follow "must be".
@@ -329,6 +340,11 @@ impl KeywordValue for ConfinementLevel {
         ("namespaces", Self::Namespaces),
         ("strict", Self::Strict),
     ];
+}
+
+impl KeywordValue for Approvers {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("client", Self::Client), ("operator", Self::Operator)];
 }
 
 impl<T: KeywordValue> SettingValue for T {

@@ -150,6 +150,15 @@ impl ConfinementPolicy {
         }
     }
 
+    /// Returns the confinement of a command that somebody else starts, for a caller who may reach `scope`. `None` where it is
+    /// off.
+    ///
+    /// # Errors
+    /// The network is limited in a way that cannot be kept for what this server does not start.
+    pub fn confinement_within(&self, scope: &CommandScope) -> Result<Option<Confinement>, EgressError> {
+        self.clone().narrowed(scope).foreign_confinement()
+    }
+
     /// Returns the confinement of a command, or `None` where it is off.
     pub(in crate::ci) fn confinement(&self) -> Option<Confinement> {
         match self.mode() {
@@ -160,12 +169,16 @@ impl ConfinementPolicy {
         }
     }
 
-    /// Returns the confinement of an agent session; see [`Commands::session_confinement`](crate::ci::Commands).
-    #[cfg(all(feature = "mcp", feature = "sessions", unix))]
-    pub(in crate::ci) fn session_confinement(&self) -> Result<Option<Confinement>, EgressError> {
+    /// Returns the confinement of what this server does not start itself, such as an agent session.
+    pub(in crate::ci) fn foreign_confinement(&self) -> Result<Option<Confinement>, EgressError> {
         match self.mode() {
             ConfinementState::On { egress, .. } if matches!(egress.access, NetworkAccess::Hosts(_)) => {
-                Err(EgressError::Session(egress.access.to_string()))
+                Err(EgressError::NotOurs(egress.access.to_string()))
+            }
+            ConfinementState::On { confinement, egress, .. }
+                if egress.access == NetworkAccess::None && !refuses_tcp(confinement) =>
+            {
+                Err(EgressError::TcpNotRefused)
             }
             ConfinementState::Off { reason, network } if !network.is_unrestricted() => {
                 Err(EgressError::Unconfined { access: network.to_string(), reason: reason.clone() })

@@ -38,12 +38,12 @@ pub enum EgressError {
         "the self-test of this role's network found a way past the proxy: {0}; no command of the role starts"
     )]
     Leak(String),
-    /// An agent session would outlive the server's proxy.
+    /// The program is not started by this server, whose proxy it may outlive.
     #[error(
-        "an agent session cannot be limited to named hosts ({0}); give the role that starts it `network = \"none\"` or \
+        "an agent session, and a command of `exec` or a hook, cannot be limited to named hosts ({0}); give the role that starts it `network = \"none\"` or \
          `\"allow\"`"
     )]
-    Session(String),
+    NotOurs(String),
     /// Too many different lists of hosts, or principals with one, are in use.
     #[error("{0} different lists of hosts are in use, which is the most there may be; restart the server")]
     TooManyLists(usize),

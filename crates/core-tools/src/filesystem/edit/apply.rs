@@ -8,10 +8,12 @@ use similar::TextDiff;
 use super::insert::insert;
 use super::replace::{EditedText, replace};
 use super::request::{EditChange, EditFile, EditResult};
+use super::secrets::FileSecrets;
 use crate::filesystem::error::Error;
 use crate::filesystem::limits::MAX_TEXT_BYTES;
 use crate::filesystem::mask;
 use crate::filesystem::signature::{HEAD_BYTES, binary_kind};
+use crate::redact::Redactor;
 use crate::workspace::{FileReplaceCondition, Workspace};
 
 /// The largest file edited, in bytes: the file, its copy and the difference are held in memory at once.
@@ -32,6 +34,24 @@ const CONTEXT_LINES: usize = 3;
 /// The path, a binary file, one over 64 MiB, masks of secrets, and every
 /// [`EditProblem`](crate::filesystem::EditProblem).
 pub fn edit_file(workspace: &Workspace, input: &EditFile) -> Result<EditResult, Error> {
+    edit(workspace, input, None)
+}
+
+/// Edits a text file as [`edit_file`] does, for a caller that sees it as `redactor` masks it. No edit takes a secret of the
+/// file apart: where `old_string` begins or ends within one, it is not found. The result shows none, whatever the edit
+/// left of its name.
+///
+/// # Errors
+/// As [`edit_file`].
+pub fn edit_file_with_secrets(
+    workspace: &Workspace,
+    input: &EditFile,
+    redactor: &Redactor,
+) -> Result<EditResult, Error> {
+    edit(workspace, input, Some(redactor))
+}
+
+fn edit(workspace: &Workspace, input: &EditFile, redactor: Option<&Redactor>) -> Result<EditResult, Error> {
     let changes = input.changes()?;
     let path = workspace.locate(&input.path)?;
     // Before anything else, for the hint that goes with a missing file.
@@ -58,7 +78,12 @@ pub fn edit_file(workspace: &Workspace, input: &EditFile) -> Result<EditResult, 
         });
     }
 
-    let (edited, replacements) = make_edits(&original, &changes, &display_path)?;
+    let secrets = FileSecrets::new(&original, redactor);
+    let made = make_edits(&original, &changes, &display_path, &secrets);
+    let (edited, replacements) = match made {
+        Ok(made) => made,
+        Err(error) => return secrets.mask(Err(error)),
+    };
     let mut notes = Vec::new();
     if edited == original {
         notes.push("the edits cancel each other out: nothing to write".to_owned());
@@ -74,11 +99,16 @@ pub fn edit_file(workspace: &Workspace, input: &EditFile) -> Result<EditResult, 
     if let Some(note) = truncate_diff(&mut diff) {
         notes.push(note);
     }
-    Ok(EditResult { path: display_path, diff, replacements, dry_run: input.dry_run, notes })
+    secrets.mask(Ok(EditResult { path: display_path, diff, replacements, dry_run: input.dry_run, notes }))
 }
 
 /// Makes the edits on a copy. Returns it with the number of pieces replaced.
-fn make_edits(original: &[u8], changes: &[EditChange<'_>], path: &str) -> Result<(Vec<u8>, u64), Error> {
+fn make_edits(
+    original: &[u8],
+    changes: &[EditChange<'_>],
+    path: &str,
+    secrets: &FileSecrets,
+) -> Result<(Vec<u8>, u64), Error> {
     let mut text = original.to_vec();
     let mut replacements = 0;
     for (index, change) in changes.iter().enumerate() {
@@ -87,7 +117,7 @@ fn make_edits(original: &[u8], changes: &[EditChange<'_>], path: &str) -> Result
             return Err(Error::Masked { path: path.to_owned(), mask });
         }
         let edited = match *change {
-            EditChange::Replace { old, new, all } => replace(&text, old, new, all),
+            EditChange::Replace { old, new, all } => replace(&text, old, new, all, secrets),
             EditChange::Insert { after, text: lines } => insert(&text, after, lines),
         };
         let EditedText { text: changed, count } = edited.map_err(|problem| Error::Edit {

@@ -7,11 +7,12 @@ mod nearest;
 mod problem;
 mod replace;
 mod request;
+mod secrets;
 #[cfg(test)]
 mod tests;
 
-pub use apply::edit_file;
 pub(super) use apply::{MAX_BYTES, truncate_diff, unified_diff};
+pub use apply::{edit_file, edit_file_with_secrets};
 pub(super) use insert::line_end_of;
 pub(super) use nearest::{MAX_SHOWN_LINES, most_similar_line, shorten, without_blanks};
 pub use problem::EditProblem;

@@ -5,6 +5,7 @@ use memchr::{memchr_iter, memmem};
 use super::line_numbers::{numbered_lines, without_numbers};
 use super::nearest::nearest_lines;
 use super::problem::EditProblem;
+use super::secrets::FileSecrets;
 use crate::filesystem::mask;
 
 /// The most line numbers named in an error.
@@ -27,7 +28,15 @@ enum LineEndings {
 }
 
 /// Replaces `old` in `text` by `new`: the one occurrence, or `all`.
-pub(super) fn replace(text: &[u8], old: &str, new: &str, all: bool) -> Result<EditedText, EditProblem> {
+///
+/// An occurrence that would take one of `secrets` apart counts as none, so that nobody learns of it.
+pub(super) fn replace(
+    text: &[u8],
+    old: &str,
+    new: &str,
+    all: bool,
+    secrets: &FileSecrets,
+) -> Result<EditedText, EditProblem> {
     if old.is_empty() {
         return Err(EditProblem::Empty);
     }
@@ -36,8 +45,8 @@ pub(super) fn replace(text: &[u8], old: &str, new: &str, all: bool) -> Result<Ed
     }
     // Models write LF whatever the file has, so a mismatch of line endings alone must not fail the edit. The
     // first reading that occurs decides, and the new text takes the same endings.
-    let Some((positions, old_length, endings)) = find(text, old) else {
-        return Err(why_not_found(text, old));
+    let Some((positions, old_length, endings)) = find(text, old, secrets) else {
+        return Err(why_not_found(text, old, secrets));
     };
     if positions.len() > 1 && !all {
         let lines = line_numbers(text, &positions);
@@ -57,22 +66,23 @@ pub(super) fn replace(text: &[u8], old: &str, new: &str, all: bool) -> Result<Ed
 }
 
 /// Returns where `old` begins in `text`, its length there, and the line endings it was found with.
-fn find(text: &[u8], old: &str) -> Option<(Vec<usize>, usize, LineEndings)> {
+fn find(text: &[u8], old: &str, secrets: &FileSecrets) -> Option<(Vec<usize>, usize, LineEndings)> {
     line_endings_to_try(text).into_iter().find_map(|endings| {
         let old = with_line_endings(old, endings);
-        let positions: Vec<usize> = memmem::find_iter(text, &old).collect();
+        let mut positions: Vec<usize> = memmem::find_iter(text, &old).collect();
+        secrets.retain_whole(text, &mut positions, old.len());
         (!positions.is_empty()).then_some((positions, old.len(), endings))
     })
 }
 
 /// Returns the reason why `old` does not occur, with what the caller probably meant.
-fn why_not_found(text: &[u8], old: &str) -> EditProblem {
+fn why_not_found(text: &[u8], old: &str, secrets: &FileSecrets) -> EditProblem {
     // Text with a mask in it was looked for first: a manual may well contain one.
     if mask::contains(old.as_bytes()) {
         return EditProblem::Masked;
     }
     match numbered_lines(old) {
-        Some((first, last)) if find(text, &without_numbers(old)).is_some() => {
+        Some((first, last)) if find(text, &without_numbers(old), secrets).is_some() => {
             EditProblem::LineNumbers { first, last }
         }
         _ => nearest_lines(text, old),

@@ -281,3 +281,42 @@ proptest! {
         }
     }
 }
+
+/// A caller that sees the file with masks learns nothing of a secret in it: neither by removing its name or a part of it,
+/// nor by guessing how it begins.
+#[test]
+fn no_edit_takes_a_secret_apart_or_shows_one() {
+    let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5");
+    let text = format!("db_password = \"hunter2\"\nTOKEN={token}\nnext = 1\n");
+    let project = ProjectFixture::with(&[("f", text.as_str())]);
+    let redactor = crate::redact::Redactor::new(crate::redact::RedactionOptions::default()).unwrap();
+    let run = |edits: Vec<Edit>| {
+        let input = EditFile { dry_run: true, ..EditFile::new("f", edits) };
+        let result = edit_file_with_secrets(&project.workspace, &input, &redactor);
+        let told = result.map(|edited| edited.to_text()).map_err(|error| chain(&error));
+        let shown = told.as_ref().unwrap_or_else(|told| told).clone();
+        // As it leaves the server.
+        (told.is_ok(), redactor.redact(&shown).into_owned())
+    };
+    let parts = ["hunter2", &token[4..20], &token[20..]];
+    for (edits, is_made) in [
+        (vec![edit("db_password", "word")], true),
+        (vec![edit("TOKEN=ghp_", "x")], false),
+        (vec![edit("ghp_", "x")], false),
+        (vec![edit("= \"hun", "= \"x")], false),
+        (vec![edit("\"h", "\"h")], false),
+        (vec![edit("ter2\"\n", "x")], false),
+        (vec![edit("db_password", "word"), edit("= \"hun", "x")], false),
+        (vec![edit("db_password", "word"), edit("word = \"hunted\"", "x")], false),
+        (vec![edit("next = 1", "next = 2")], true),
+        (vec![edit(&format!("TOKEN={token}\n"), "")], true),
+    ] {
+        let described = format!("{edits:?}");
+        let (made, shown) = run(edits);
+        assert_eq!(made, is_made, "{described}: {shown}");
+        assert!(!parts.iter().any(|part| shown.contains(part)), "{described}: {shown}");
+    }
+    // Right and wrong guesses are told apart by nothing.
+    let guesses = ["= \"h", "= \"x"].map(|guess| run(vec![edit(guess, "y")]).1.replace(guess, ""));
+    assert_eq!(guesses[0], guesses[1]);
+}

@@ -27,6 +27,16 @@ impl ArgumentSummary {
     }
 }
 
+/// Returns the summary of arguments for a [`CallRecord`](super::CallRecord) of a call that no host runs: the names that
+/// `is_parameter` knows, sizes instead of values, and about how many bytes they have.
+pub fn summarize_arguments(
+    arguments: &Map<String, Value>,
+    is_parameter: impl Fn(&str) -> bool,
+) -> (String, usize) {
+    let summary = ArgumentSummary::new(arguments, is_parameter);
+    (summary.text, summary.bytes)
+}
+
 fn names_and_sizes(arguments: &Map<String, Value>, is_parameter: impl Fn(&str) -> bool) -> String {
     let mut text = String::new();
     for (name, value) in arguments {

@@ -10,5 +10,6 @@ mod log;
 mod record;
 
 pub(crate) use arguments::ArgumentSummary;
+pub use arguments::summarize_arguments;
 pub use log::{Audit, AuditFailureMode};
 pub use record::{CallDecision, CallRecord, Outcome};

@@ -130,6 +130,7 @@ impl Host {
                     context.tool_caller = Some(self.tool_caller(&context));
                 }
                 context.policy = Some(policy);
+                context.redactor = Some(self.shared.redactor.clone());
                 self.dispatch(registered, call, context).await
             }
             Err(RejectedCall { verdict, message }) => {

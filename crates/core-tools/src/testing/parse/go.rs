@@ -122,11 +122,17 @@ impl GoParser {
             let output = self.outputs.get(&(event.package.clone(), test.clone()));
             let says =
                 |word: &str| output.is_some_and(|output| output.contains(&format!("--- {word}: {test} (")));
+            let begins = |phrase: &str| {
+                output.is_some_and(|output| output.lines().any(|line| line.starts_with(phrase)))
+            };
             let status = match event.action.as_str() {
                 _ if says("FAIL") => TestStatus::Failed,
                 _ if says("SKIP") => TestStatus::Skipped,
                 "pass" => TestStatus::Passed,
                 _ if says("PASS") => TestStatus::Passed,
+                // The process ended beneath it: its output has the reason.
+                _ if begins("panic: test timed out after ") => TestStatus::TimedOut,
+                _ if begins("panic: ") || begins("fatal error: ") => TestStatus::Errored,
                 _ => continue,
             };
             let (action, package) = (event.action.clone(), event.package.clone());

@@ -4,7 +4,7 @@ const path = require("node:path");
 const { write } = require("./events.cjs");
 
 const MAX_FILES = 5;
-const FOCUS = /(?<![.\w])(?:(?:describe|context|suite|it|test|specify|bench)(?:\.\w+)*\.only\b|(?:fdescribe|fit)\s*\()/;
+const FOCUS = /(?<![.\w])(?:(?:describe|context|suite|it|test|specify|bench)(?:\.\w+)*\.only\b|(?:fdescribe|fit)\s*\(\s*["'`])/;
 
 // Returns the number of the line in which a file narrows its tests. A line of comment is none.
 const focusedLine = (file) => {

@@ -7,7 +7,7 @@ use super::test_case::{TestCase, TestStatus};
 use crate::ci::Diagnostic;
 use process_runner::clean;
 use std::borrow::Cow;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// The number of tests that are kept; the others are counted.
 const MAX_TESTS: usize = 20_000;
@@ -182,6 +182,41 @@ impl TestResults {
         }
     }
 
+    /// Takes each failed test of which a later one of the same name passed for an attempt of that one, as runners mean it
+    /// that retry tests and report every attempt.
+    pub(crate) fn merge_attempts(&mut self) {
+        let mut last_pass = HashMap::new();
+        for (index, test) in self.tests.iter().enumerate() {
+            if test.status == TestStatus::Passed {
+                last_pass.insert(test.name.clone(), index);
+            }
+        }
+        let mut failed_attempts: HashMap<usize, u64> = HashMap::new();
+        let is_attempt = |index: usize, test: &TestCase| {
+            last_pass.get(&test.name).copied().filter(|pass| test.status.is_failure() && *pass > index)
+        };
+        let attempts: Vec<_> =
+            self.tests.iter().enumerate().map(|(index, test)| is_attempt(index, test)).collect();
+        for pass in attempts.iter().flatten() {
+            *failed_attempts.entry(*pass).or_default() += 1;
+        }
+        let merged: u64 = failed_attempts.values().sum();
+        let tests = std::mem::take(&mut self.tests).into_iter().enumerate();
+        self.tests = tests
+            .filter(|(index, _)| attempts.get(*index).is_none_or(Option::is_none))
+            .map(|(index, test)| match failed_attempts.get(&index) {
+                Some(failed) => test.attempts(1 + failed),
+                None => test,
+            })
+            .collect();
+        self.leading_failures = 0;
+        self.counts.failed = self.counts.failed.saturating_sub(merged);
+        self.flaky += u64::try_from(failed_attempts.len()).unwrap_or(u64::MAX);
+        if let Some(declared) = &mut self.declared {
+            declared.failed = declared.failed.saturating_sub(merged);
+        }
+    }
+
     /// Keeps a test. Where there is no room, a failure takes the place of a success.
     fn keep(&mut self, test: TestCase) {
         if self.tests.len() < MAX_TESTS {
@@ -249,6 +284,27 @@ fn plain_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn attempts_that_are_reported_as_tests_of_one_name_are_one_test() {
+        let mut results = TestResults::default();
+        for (name, status) in [
+            ("flaky", TestStatus::Failed),
+            ("flaky", TestStatus::Failed),
+            ("flaky", TestStatus::Passed),
+            ("lost", TestStatus::Failed),
+            ("late", TestStatus::Passed),
+            ("late", TestStatus::Failed),
+        ] {
+            results.add_test(TestCase::new(name, status));
+        }
+        results.add_declared(results.counts);
+        results.merge_attempts();
+        assert_eq!(results.counts, TestCounts { passed: 2, failed: 2, skipped: 0 });
+        assert_eq!((results.declared, results.flaky), (Some(results.counts), 1));
+        let tests: Vec<_> = results.tests.iter().map(|test| (test.name.as_str(), test.attempts)).collect();
+        assert_eq!(tests, [("flaky", Some(3)), ("lost", None), ("late", None), ("late", None)]);
+    }
 
     #[test]
     fn what_is_kept_is_bounded_and_failures_are_kept_before_successes() {

@@ -75,6 +75,10 @@ impl StepVerdict {
             }
             results.problems.extend(explain_failure(runner, &text, &results));
         }
+        // The plug-in test-retry writes each attempt as a test. Without it, a build with a failed test fails.
+        if runner == TestRunner::Gradle && exit == RunnerExit::Exited(0) {
+            results.merge_attempts();
+        }
         let problem = problem(runner, step, &mut results, exit, &text);
         let ends_run = match exit {
             RunnerExit::Exited(_) => {

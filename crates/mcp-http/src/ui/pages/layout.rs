@@ -8,6 +8,7 @@ use maud::{DOCTYPE, Markup, html};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NavigationPage {
     Calls,
+    Approvals,
     Roles,
     Traces,
 }
@@ -16,6 +17,7 @@ impl NavigationPage {
     fn title(self) -> &'static str {
         match self {
             Self::Calls => "Calls",
+            Self::Approvals => "Approvals",
             Self::Roles => "Roles",
             Self::Traces => "Traces",
         }
@@ -24,14 +26,22 @@ impl NavigationPage {
     fn path(self) -> &'static str {
         match self {
             Self::Calls => "/ui",
+            Self::Approvals => "/ui/approvals",
             Self::Roles => "/ui/roles",
             Self::Traces => "/ui/traces",
         }
     }
 
+    const ALL: [Self; 4] = [Self::Calls, Self::Approvals, Self::Roles, Self::Traces];
+
+    /// Returns true if only a viewer who sees everything gets the page.
+    fn needs_all(self) -> bool {
+        matches!(self, Self::Approvals | Self::Traces)
+    }
+
     /// Returns true if the page is kept up to date.
     fn is_live(self) -> bool {
-        self == Self::Calls
+        matches!(self, Self::Calls | Self::Approvals)
     }
 }
 
@@ -47,11 +57,12 @@ pub(super) fn page(page: NavigationPage, viewer: &PageViewer, content: &Markup) 
                     p { strong { "CoreTools" } }
                     nav aria-label="Pages" {
                         ul {
-                            @for other in [NavigationPage::Calls, NavigationPage::Roles, NavigationPage::Traces] {
-                                @if other != NavigationPage::Traces || viewer.sees_all {
+                            @for other in NavigationPage::ALL {
+                                @if !other.needs_all() || viewer.sees_all {
                                     li {
                                         a href=(other.path()) aria-current=[(other == page).then_some("page")] {
                                             (other.title())
+                                            @if other == NavigationPage::Approvals { (badge(viewer)) }
                                         }
                                     }
                                 }
@@ -68,6 +79,16 @@ pub(super) fn page(page: NavigationPage, viewer: &PageViewer, content: &Markup) 
                     (content)
                 }
             }
+        }
+    }
+}
+
+/// Renders the number of calls that wait for an approval.
+fn badge(viewer: &PageViewer) -> Markup {
+    let count = viewer.pending_approvals;
+    html! {
+        span id="pending" data-live {
+            @if count > 0 { " " span class="badge" data-count=(count) { (count) } }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "sessions")]
 mod agents;
+pub(super) mod approvals;
 pub(super) mod calls;
 mod format;
 mod head;

@@ -2,7 +2,7 @@
 
 /// The reason why an entry cannot be merged into a file without harm.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::print_config) enum MergeError {
+pub(crate) enum MergeError {
     /// The file cannot be read as what it should be.
     #[error("it is not valid: {0}")]
     Syntax(String),

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 /// Returns `text` with the member `name` in the object that `path` leads to. The objects on the way are made where they are
 /// missing. The value is what `value` makes of the old one.
-pub(super) fn with_member(
+pub(crate) fn with_member(
     text: &str,
     path: &[&str],
     name: &str,

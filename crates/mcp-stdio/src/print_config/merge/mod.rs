@@ -3,12 +3,12 @@
 
 mod entry_value;
 mod error;
-mod json;
+pub(crate) mod json;
 mod json_text;
 mod toml_text;
 
 use entry_value::entry_value;
-pub(super) use error::MergeError;
+pub(crate) use error::MergeError;
 use serde_json::Value;
 pub(super) use toml_text::own_values;
 

@@ -109,12 +109,16 @@ impl Namespaces {
         poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
     }
 
-    /// Returns true if a process is in the PID namespace that no run waits for.
-    #[allow(clippy::disallowed_methods, reason = "reads what the kernel says of a process of ours")]
-    fn has_orphans(&self) -> bool {
-        // Those whose parent has ended are children of the first process.
-        let pid = self.init.pid;
-        std::fs::read(format!("/proc/{pid}/task/{pid}/children")).is_ok_and(|children| !children.is_empty())
+    /// Returns true if a process beside the first one is in the PID namespace.
+    #[allow(clippy::disallowed_methods, reason = "reads what the kernel says of processes")]
+    fn is_occupied(&self) -> bool {
+        let namespace = |process: &Path| std::fs::read_link(process.join("ns/pid")).ok();
+        let own = PathBuf::from(format!("/proc/{}", self.init.pid));
+        let Some(inside) = namespace(&own) else { return false };
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries
+            .map(|entry| entry.path())
+            .any(|process| process != own && namespace(&process).as_ref() == Some(&inside))
     }
 }
 
@@ -144,7 +148,7 @@ fn in_child_of(
     made.ok_or_else(|| io::Error::other("the process that makes the namespaces died"))?
 }
 
-/// Maps the user and the group to themselves in the calling process's new user namespace (user_namespaces(7)).
+/// Maps the user and the group to themselves in the calling process's new user namespace (`user_namespaces(7)`).
 pub(super) fn map_user(user: u32, group: u32) -> io::Result<()> {
     let write_file = |path: &str, text: &str| -> io::Result<()> {
         let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -304,12 +308,12 @@ fn remove_unused() {
 }
 
 impl KeptNamespaces {
-    /// Returns true if no start and no run holds the namespaces, and no orphan is left in them.
+    /// Returns true if no start uses the namespaces, and no process is in them.
     fn is_unused(&self) -> bool {
         if Arc::strong_count(&self.made) > 1 {
             return false;
         }
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        made.as_ref().is_none_or(|namespaces| Arc::strong_count(namespaces) == 1 && !namespaces.has_orphans())
+        made.as_ref().is_none_or(|namespaces| Arc::strong_count(namespaces) == 1 && !namespaces.is_occupied())
     }
 }

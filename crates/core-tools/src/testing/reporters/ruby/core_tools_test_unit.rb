@@ -39,9 +39,10 @@ module CoreToolsTestUnit
     def report(name, faults, file, line, seconds)
       status = ORDER.find { |one| faults.any? { |fault| STATUSES[fault.label] == one } }
       fault = faults.find { |one| STATUSES[one.label] == status }
-      own = fault && fault.location.to_a.find { |at| file.nil? || at.start_with?(file) }
+      frames = (fault&.location).to_a.reject { |at| at.include?(CoreToolsEvents::FOLDER) }
+      own = frames.find { |at| file.nil? || at.start_with?(file) }
       file ||= own && own[/\A(.+?):\d+/, 1]
-      error = fault && [fault.message, *fault.location.to_a.first(20)].join("\n")
+      error = fault && [fault.message, *frames.first(20)].join("\n")
       CoreToolsEvents.write(event: "test", name: name, status: status || "passed", error: error, file: file,
                             line: (own && own[/:(\d+)/, 1])&.to_i || line, duration_ms: seconds && (seconds * 1000).round(3))
     end

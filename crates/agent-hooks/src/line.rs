@@ -1,0 +1,262 @@
+//! Judges a line of a shell: each program, each file that it redirects, each folder that it goes to.
+
+use crate::judge::{Denial, HookDecision, Judgement, allowed, joined};
+use crate::shell::{ShellError, ShellLine, ShellProgram};
+use role_policy::{Access, ToolFacts};
+use serde_json::{Map, Value, json};
+use std::path::{Component, Path, PathBuf};
+
+/// Programs that are agents, and the packages that they come in.
+const AGENTS: [&str; 17] = [
+    "claude",
+    "codex",
+    "gemini",
+    "opencode",
+    "cursor-agent",
+    "copilot",
+    "aider",
+    "goose",
+    "amp",
+    "qwen",
+    "crush",
+    "droid",
+    "auggie",
+    "claude-code",
+    "gemini-cli",
+    "opencode-ai",
+    "kiro-cli",
+];
+
+/// Programs that only read the files they are given.
+const READERS: [&str; 16] = [
+    "cat", "less", "more", "head", "tail", "grep", "rg", "ls", "stat", "file", "wc", "diff", "jq", "git",
+    "find", "cmp",
+];
+
+/// The most folders that a line may begin its relative paths in.
+const MAX_FOLDERS: usize = 16;
+
+impl Judgement<'_> {
+    /// Judges a line that runs in `folder`, or the reason why it could not be read. `native` is the client's tool.
+    pub(crate) fn line(
+        &self,
+        read: Result<ShellLine, ShellError>,
+        folder: &Path,
+        native: &str,
+    ) -> Result<HookDecision, Denial> {
+        let facts = self.facts("run_command")?;
+        let denied = |rule: &str, reason: String| Denial {
+            tool: "run_command".to_owned(),
+            rule: rule.to_owned(),
+            reason,
+        };
+        if self.is_unrestricted {
+            let mut decision = allowed("run_command", "the role may do everything");
+            decision.runs_programs = read.is_ok_and(|line| !line.programs.is_empty());
+            return Ok(decision);
+        }
+        if !self.policy.sees(self.caller, &facts) {
+            // The refusal of a tool that this role does not have, in the words for it.
+            self.authorize(&facts, Map::new(), folder, native)?;
+        }
+        let line = read.map_err(|error| {
+            denied("a line that cannot be judged", format!("the line cannot be judged: {error}"))
+        })?;
+        let judges_programs =
+            self.caller.roles().any(|role| !self.policy.requirements(role, &facts).is_empty());
+        if line.evaluates_variables && judges_programs {
+            return Err(denied(
+                "a line that cannot be judged",
+                "the line computes with variables, whose values may hold commands; compute with numbers alone, or in a program"
+                    .to_owned(),
+            ));
+        }
+        let folders = self.folders(&line, folder, &denied)?;
+        self.files(&line, folders.as_deref(), folder, native)?;
+        let mut rule = "no program".to_owned();
+        for program in &line.programs {
+            self.check_protected_words(program, folders.as_deref().unwrap_or_default(), &denied)?;
+            self.check_other_agents(program, folder, native, &denied)?;
+            rule = self.program(&facts, program, &line, folder, native)?;
+        }
+        let mut decision = allowed("run_command", rule);
+        decision.runs_programs = !line.programs.is_empty();
+        Ok(decision)
+    }
+
+    /// Returns the folders in which relative paths of the line may begin, or `None` if they cannot be known.
+    fn folders(
+        &self,
+        line: &ShellLine,
+        folder: &Path,
+        denied: &dyn Fn(&str, String) -> Denial,
+    ) -> Result<Option<Vec<PathBuf>>, Denial> {
+        let mut folders = vec![folder.to_owned()];
+        for target in &line.folders {
+            for start in folders.clone() {
+                let next = joined(&start, Some(target));
+                if !folders.contains(&next) {
+                    folders.push(next);
+                }
+            }
+            if folders.len() > MAX_FOLDERS {
+                return Ok(None);
+            }
+        }
+        for folder in &folders {
+            self.check_path(folder, Access::Read).map_err(|reason| {
+                denied("the roots", format!("the folder `{}`: {reason}", folder.display()))
+            })?;
+        }
+        Ok((!line.folder_varies).then_some(folders))
+    }
+
+    /// Judges the redirections: `>` is a write, `<` is a read.
+    fn files(
+        &self,
+        line: &ShellLine,
+        folders: Option<&[PathBuf]>,
+        folder: &Path,
+        native: &str,
+    ) -> Result<(), Denial> {
+        for file in &line.files {
+            let tool = if file.access == Access::Write { "write_file" } else { "read_file" };
+            let denied = |reason: String| Denial {
+                tool: tool.to_owned(),
+                rule: "the roots".to_owned(),
+                reason: format!("`{}`: {reason}", file.path),
+            };
+            let is_absolute = Path::new(&file.path).is_absolute();
+            let starts = match folders {
+                Some(folders) => folders,
+                None if is_absolute => &[],
+                None => {
+                    return Err(denied(
+                        "the folder of this path is known only when the line runs; write the path in full"
+                            .to_owned(),
+                    ));
+                }
+            };
+            let starts: Vec<&Path> =
+                if is_absolute { vec![folder] } else { starts.iter().map(PathBuf::as_path).collect() };
+            for start in starts {
+                let path = joined(start, Some(&file.path));
+                let facts = self.facts(tool)?;
+                let mut arguments = Map::from_iter([("path".to_owned(), json!(path.to_string_lossy()))]);
+                if file.access == Access::Write {
+                    arguments.insert("content".to_owned(), json!(""));
+                }
+                self.authorize(&facts, arguments, folder, native)?;
+                self.check_path(&path, file.access).map_err(denied)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn program(
+        &self,
+        facts: &ToolFacts<'_>,
+        program: &ShellProgram,
+        line: &ShellLine,
+        folder: &Path,
+        native: &str,
+    ) -> Result<String, Denial> {
+        let words: Vec<&str> = program.words.iter().map(|word| word.text.as_str()).collect();
+        let mut arguments = Map::from_iter([("command".to_owned(), json!(words))]);
+        if !line.variables.is_empty() {
+            let variables: Map<String, Value> =
+                line.variables.iter().map(|name| (name.clone(), json!(""))).collect();
+            arguments.insert("env".to_owned(), Value::Object(variables));
+        }
+        self.authorize(facts, arguments, folder, native).map_err(|mut denial| {
+            denial.reason = format!("`{}`: {}", words.first().copied().unwrap_or_default(), denial.reason);
+            denial
+        })
+    }
+
+    /// Refuses a program that would change one of the files that decide what the agent may do.
+    fn check_protected_words(
+        &self,
+        program: &ShellProgram,
+        folders: &[PathBuf],
+        denied: &dyn Fn(&str, String) -> Denial,
+    ) -> Result<(), Denial> {
+        let name = program.words.first().map(|word| base_name(&word.text)).unwrap_or_default();
+        if READERS.contains(&name) {
+            return Ok(());
+        }
+        for word in program.words.iter().skip(1).filter_map(|word| word.value()) {
+            // `--output=FILE` and `of=FILE` as well.
+            let path = word.rsplit_once('=').map_or(word, |(_, path)| path);
+            for folder in folders {
+                let named = normalized(&joined(folder, Some(path)));
+                let is_root = self.workspace.roots().any(|root| root.starts_with(&named));
+                if !is_root && self.protected.iter().any(|file| file.starts_with(&named)) {
+                    let reason = format!(
+                        "`{word}` holds settings that decide what this agent may do; leave it as it is"
+                    );
+                    return Err(denied("protected files", reason));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges a program that is another agent, or a copy of this one.
+    fn check_other_agents(
+        &self,
+        program: &ShellProgram,
+        folder: &Path,
+        native: &str,
+        denied: &dyn Fn(&str, String) -> Denial,
+    ) -> Result<(), Denial> {
+        let candidates = if program.starts_others { program.words.len() } else { 1 };
+        for word in program.words.iter().take(candidates) {
+            // The whole of a word that another shell would split.
+            for part in word.text.split_whitespace() {
+                let name = base_name(
+                    part.split_once('@').filter(|(name, _)| !name.is_empty()).map_or(part, |(name, _)| name),
+                );
+                if AGENTS.contains(&name) {
+                    self.authorize_agent(name, folder, &format!("{native}: {name}"))?;
+                }
+                if self.own_programs.contains(&name) {
+                    let harmless = program.words.get(1..).unwrap_or_default();
+                    if harmless
+                        .iter()
+                        .all(|word| matches!(word.value(), Some("--version" | "--help" | "-h" | "-V")))
+                        && !harmless.is_empty()
+                    {
+                        continue;
+                    }
+                    let reason = format!(
+                        "`{name}` started from here would be another caller, with a role of its own; use the tools of the CoreTools \
+                         server that this client is connected to"
+                    );
+                    return Err(denied("own programs", reason));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the name of a program or a package without the folders before it.
+fn base_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Returns the path without `.` and `..`, as its text has it.
+fn normalized(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normal.pop();
+            }
+            part => normal.push(part),
+        }
+    }
+    normal
+}

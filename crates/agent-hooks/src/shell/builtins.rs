@@ -1,0 +1,179 @@
+//! The words that bash itself carries out.
+
+use super::collector::Collector;
+use super::error::ShellError;
+use super::options::{OptionSyntax, split};
+use super::syntax::shorten;
+use super::word::ShellWord;
+
+/// Words that start nothing, open nothing and change nothing for later commands.
+const HARMLESS: [&str; 27] = [
+    ":", "true", "false", "echo", "pwd", "exit", "return", "break", "continue", "shift", "wait", "umask",
+    "ulimit", "times", "jobs", "fg", "bg", "kill", "disown", "type", "dirs", "suspend", "logout", "history",
+    "caller", "help", "getopts",
+];
+
+/// Words that change what later words mean, or run what cannot be read here.
+const REFUSED: [&str; 13] = [
+    "source", ".", "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "compopt", "coproc",
+    "fc", "shopt",
+];
+
+/// Adds the command if its first word is one of the shell's. Returns false if it is a program.
+pub(super) fn add(
+    collector: &mut Collector<'_>,
+    name: &str,
+    words: &[ShellWord],
+) -> Result<bool, ShellError> {
+    let arguments = words.get(1..).unwrap_or_default();
+    let refused = || ShellError::Builtin { builtin: name.to_owned() };
+    match name {
+        _ if HARMLESS.contains(&name) => {}
+        _ if REFUSED.contains(&name) => return Err(refused()),
+        "cd" | "pushd" | "popd" => folder(collector, name, arguments),
+        "test" | "[" => {
+            if arguments.iter().any(|word| word.value().is_none_or(|text| text == "-v"))
+                && has_option(arguments, "-v")
+            {
+                collector.evaluates_variables();
+            }
+        }
+        "printf" => {
+            if let Some(at) =
+                arguments.iter().position(|word| word.value().is_some_and(|text| text.starts_with("-v")))
+            {
+                let attached = arguments[at].text.strip_prefix("-v").filter(|rest| !rest.is_empty());
+                let named = attached.map(ShellWord::literal).or_else(|| arguments.get(at + 1).cloned());
+                assign(collector, named.as_ref(), &refused)?;
+            }
+        }
+        "read" | "mapfile" | "readarray" => {
+            const SYNTAX: OptionSyntax = OptionSyntax {
+                with_value: "adinNptuOsCc",
+                plain: "ersa",
+                long_with_value: &[],
+                long_plain: &[],
+            };
+            // `mapfile -C` calls a command for each line.
+            if name != "read"
+                && arguments.iter().any(|word| word.value().is_none_or(|text| text.starts_with("-C")))
+            {
+                return Err(refused());
+            }
+            let names =
+                if name == "read" { read_names(arguments) } else { split(name, arguments, &SYNTAX)?.rest };
+            for word in names {
+                assign(collector, Some(&word), &refused)?;
+            }
+        }
+        "let" => collector.evaluates_variables(),
+        "set" => {
+            let plain = |text: &str| {
+                matches!(
+                    text.trim_start_matches(['-', '+']),
+                    "pipefail" | "errexit" | "nounset" | "xtrace" | "posix"
+                ) || text
+                    .strip_prefix(['-', '+'])
+                    .is_some_and(|flags| flags.chars().all(|flag| "euxvfnCBHmbo-".contains(flag)))
+            };
+            if !arguments.iter().all(|word| word.value().is_some_and(plain)) {
+                return Err(refused());
+            }
+        }
+        "eval" => {
+            let texts: Option<Vec<&str>> = arguments.iter().map(ShellWord::value).collect();
+            let line = texts.ok_or_else(|| ShellError::DynamicScript { program: name.to_owned() })?.join(" ");
+            collector.inner_line(&line)?;
+        }
+        "trap" => match arguments.first().map(|word| (word, word.value())) {
+            Some((_, Some("-p" | "-l" | "-" | "" | "--"))) | None => {}
+            Some((_, Some(line))) => {
+                let line = line.to_owned();
+                collector.repeated(|collector| collector.inner_line(&line))?;
+            }
+            Some((_, None)) => return Err(ShellError::DynamicScript { program: name.to_owned() }),
+        },
+        "command" => match arguments.first().and_then(ShellWord::value) {
+            Some("-v" | "-V") | None if arguments.len() != 1 || arguments[0].is_literal => {}
+            Some("-p" | "--") => return add_rest(collector, arguments.get(1..)),
+            _ => return add_rest(collector, Some(arguments)),
+        },
+        "builtin" => return add_rest(collector, Some(arguments)),
+        "exec" => {
+            const SYNTAX: OptionSyntax =
+                OptionSyntax { with_value: "a", plain: "cl", long_with_value: &[], long_plain: &[] };
+            collector.command(split(name, arguments, &SYNTAX)?.rest)?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn add_rest(collector: &mut Collector<'_>, words: Option<&[ShellWord]>) -> Result<bool, ShellError> {
+    collector.command(words.unwrap_or_default().to_vec())?;
+    Ok(true)
+}
+
+fn has_option(arguments: &[ShellWord], option: &str) -> bool {
+    arguments.iter().any(|word| word.text == option)
+}
+
+fn folder(collector: &mut Collector<'_>, name: &str, arguments: &[ShellWord]) {
+    let target: Vec<&ShellWord> =
+        arguments.iter().filter(|word| !matches!(word.value(), Some("-L" | "-P" | "-e" | "--"))).collect();
+    match target.as_slice() {
+        [] if name == "cd" => match collector.home() {
+            Some(home) => collector.folder(home),
+            None => collector.folder_varies(),
+        },
+        [word] => match word.value() {
+            Some(path) if !path.starts_with('-') && !path.starts_with('+') && name != "popd" => {
+                collector.folder(path)
+            }
+            // `cd -`, and what only the run knows.
+            _ => collector.folder_varies(),
+        },
+        _ => collector.folder_varies(),
+    }
+}
+
+/// Returns the names that `read` fills.
+fn read_names(arguments: &[ShellWord]) -> Vec<ShellWord> {
+    let mut names = Vec::new();
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let Some(option) =
+            word.value().and_then(|text| text.strip_prefix('-')).filter(|option| !option.is_empty())
+        else {
+            names.push(word.clone());
+            continue;
+        };
+        match option.find(['a', 'd', 'i', 'n', 'N', 'p', 't', 'u']) {
+            // The value is the next word.
+            Some(at) if at + 1 == option.len() => {
+                let value = words.next().cloned();
+                if option.ends_with('a') {
+                    names.extend(value);
+                }
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+/// Notes the variable that a word names. An index in it would be evaluated.
+fn assign(
+    collector: &mut Collector<'_>,
+    word: Option<&ShellWord>,
+    refused: &dyn Fn() -> ShellError,
+) -> Result<(), ShellError> {
+    let Some(word) = word else { return Ok(()) };
+    let name = word.value().ok_or_else(|| ShellError::DynamicPath { word: shorten(&word.text) })?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !is_name {
+        return Err(refused());
+    }
+    collector.assign_in_shell(name.to_owned());
+    Ok(())
+}

@@ -1,0 +1,348 @@
+//! Programs that start others from their arguments: each is read as far as its own options are known.
+
+use super::collector::Collector;
+use super::error::ShellError;
+use super::options::{OptionSyntax, SplitOptions, split};
+use super::word::ShellWord;
+use role_policy::Access;
+
+/// Shells whose lines are read here.
+const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ash", "ksh"];
+
+/// Shells with a syntax of their own.
+const OTHER_SHELLS: [&str; 7] = ["zsh", "fish", "csh", "tcsh", "nu", "pwsh", "powershell"];
+
+/// Programs that start another from their arguments in ways that are not read here. A word of theirs may be a program.
+const OTHERS: [&str; 36] = [
+    "watch",
+    "flock",
+    "script",
+    "su",
+    "runuser",
+    "parallel",
+    "taskset",
+    "chrt",
+    "unshare",
+    "nsenter",
+    "chroot",
+    "setpriv",
+    "systemd-run",
+    "at",
+    "batch",
+    "strace",
+    "ltrace",
+    "gdb",
+    "expect",
+    "unbuffer",
+    "entr",
+    "npx",
+    "bunx",
+    "pnpx",
+    "npm",
+    "pnpm",
+    "yarn",
+    "bun",
+    "deno",
+    "uvx",
+    "uv",
+    "pipx",
+    "docker",
+    "podman",
+    "tmux",
+    "screen",
+];
+
+/// Folders in which a program is the system's own.
+const SYSTEM_FOLDERS: [&str; 6] =
+    ["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"];
+
+const NONE: OptionSyntax = OptionSyntax { with_value: "", plain: "", long_with_value: &[], long_plain: &[] };
+
+/// Adds what the program starts, if it is one that starts others. Returns false if it is any other program.
+pub(super) fn add(
+    collector: &mut Collector<'_>,
+    program: &str,
+    words: &[ShellWord],
+) -> Result<bool, ShellError> {
+    let Some(name) = system_name(program) else { return Ok(false) };
+    let arguments = words.get(1..).unwrap_or_default();
+    match name {
+        "env" => env(collector, arguments)?,
+        "timeout" => {
+            const SYNTAX: OptionSyntax = OptionSyntax {
+                with_value: "sk",
+                plain: "fpv",
+                long_with_value: &["signal", "kill-after"],
+                long_plain: &["foreground", "preserve-status", "verbose"],
+            };
+            behind_operand(collector, name, &split(name, arguments, &SYNTAX)?)?;
+        }
+        "nohup" => collector.command(split(name, arguments, &NONE)?.rest)?,
+        "nice" => {
+            // `nice -5` is an old form of `nice -n 5`.
+            let old = arguments.first().and_then(ShellWord::value).and_then(|text| text.strip_prefix('-'));
+            let skipped = usize::from(old.is_some_and(|text| text.parse::<u8>().is_ok()));
+            const SYNTAX: OptionSyntax = OptionSyntax {
+                with_value: "n",
+                plain: "",
+                long_with_value: &["adjustment"],
+                long_plain: &[],
+            };
+            collector.command(split(name, arguments.get(skipped..).unwrap_or_default(), &SYNTAX)?.rest)?;
+        }
+        "ionice" => {
+            const SYNTAX: OptionSyntax = OptionSyntax {
+                with_value: "cn",
+                plain: "t",
+                long_with_value: &["class", "classdata"],
+                long_plain: &["ignore"],
+            };
+            collector.command(split(name, arguments, &SYNTAX)?.rest)?;
+        }
+        "stdbuf" => {
+            const SYNTAX: OptionSyntax = OptionSyntax {
+                with_value: "ioe",
+                plain: "",
+                long_with_value: &["input", "output", "error"],
+                long_plain: &[],
+            };
+            collector.command(split(name, arguments, &SYNTAX)?.rest)?;
+        }
+        "setsid" => {
+            const SYNTAX: OptionSyntax = OptionSyntax {
+                with_value: "",
+                plain: "cfw",
+                long_with_value: &[],
+                long_plain: &["ctty", "fork", "wait"],
+            };
+            collector.command(split(name, arguments, &SYNTAX)?.rest)?;
+        }
+        "time" => {
+            const SYNTAX: OptionSyntax = OptionSyntax {
+                with_value: "f",
+                plain: "pv",
+                long_with_value: &["format"],
+                long_plain: &["portability", "verbose"],
+            };
+            collector.command(split(name, arguments, &SYNTAX)?.rest)?;
+        }
+        "sudo" | "doas" => {
+            const SYNTAX: OptionSyntax = OptionSyntax {
+                with_value: "ugpChrtT",
+                plain: "AbEHnPSkK",
+                long_with_value: &[
+                    "user",
+                    "group",
+                    "prompt",
+                    "chdir",
+                    "host",
+                    "role",
+                    "type",
+                    "command-timeout",
+                ],
+                long_plain: &[
+                    "askpass",
+                    "background",
+                    "preserve-env",
+                    "set-home",
+                    "non-interactive",
+                    "stdin",
+                ],
+            };
+            let found = split(name, arguments, &SYNTAX)?;
+            // What runs as somebody else is a program of its own, and the one behind it too.
+            collector.program(words.to_vec(), true);
+            assignments_and_command(collector, &found.rest)?;
+        }
+        "xargs" => xargs(collector, arguments)?,
+        "find" => find(collector, words)?,
+        "busybox" | "toybox" => collector.command(arguments.to_vec())?,
+        _ if SHELLS.contains(&name) => shell(collector, name, words)?,
+        _ if OTHER_SHELLS.contains(&name) => return Err(ShellError::OtherShell { program: name.to_owned() }),
+        _ if OTHERS.contains(&name) => collector.program(words.to_vec(), true),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Returns the name of a program that is found by its name or lies in a folder of the system.
+fn system_name(program: &str) -> Option<&str> {
+    match program.rsplit_once('/') {
+        None => Some(program),
+        Some((folder, name)) => SYSTEM_FOLDERS.contains(&folder).then_some(name),
+    }
+}
+
+/// Adds the command behind the first operand, which must be fixed.
+fn behind_operand(
+    collector: &mut Collector<'_>,
+    program: &str,
+    found: &SplitOptions,
+) -> Result<(), ShellError> {
+    match found.rest.split_first() {
+        Some((operand, command)) if operand.is_literal => collector.command(command.to_vec()),
+        Some(_) => Err(ShellError::DynamicScript { program: program.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+fn env(collector: &mut Collector<'_>, arguments: &[ShellWord]) -> Result<(), ShellError> {
+    const SYNTAX: OptionSyntax = OptionSyntax {
+        with_value: "uC",
+        plain: "i0v",
+        long_with_value: &["unset", "chdir"],
+        long_plain: &["ignore-environment", "null", "debug"],
+    };
+    // A lone `-` is `-i`.
+    let skipped = usize::from(arguments.first().and_then(ShellWord::value) == Some("-"));
+    let found = split("env", arguments.get(skipped..).unwrap_or_default(), &SYNTAX)?;
+    for (option, value) in &found.options {
+        match (option.as_str(), value.as_ref().and_then(ShellWord::value)) {
+            ("u" | "unset", Some(name)) => collector.assign_for_programs(name.to_owned()),
+            ("C" | "chdir", Some(folder)) => collector.folder(folder),
+            ("u" | "unset" | "C" | "chdir", None) => collector.folder_varies(),
+            _ => {}
+        }
+    }
+    assignments_and_command(collector, &found.rest)
+}
+
+/// Adds a command behind `NAME=VALUE` words.
+fn assignments_and_command(collector: &mut Collector<'_>, words: &[ShellWord]) -> Result<(), ShellError> {
+    let name = |word: &ShellWord| {
+        // The name is literal even where the value is not, as long as nothing is expanded before the `=`.
+        let (name, _) = word.text.split_once('=')?;
+        let is_name =
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        is_name.then(|| name.to_owned())
+    };
+    let assigned: Vec<String> = words.iter().map_while(name).collect();
+    // An unquoted value that only the run knows could be several words, one of them the program.
+    if words.iter().take(assigned.len()).any(|word| !word.is_literal && !word.text.contains("=\"")) {
+        return Err(ShellError::DynamicScript { program: "env".to_owned() });
+    }
+    let command = words.get(assigned.len()..).unwrap_or_default().to_vec();
+    assigned.into_iter().for_each(|name| collector.assign_for_programs(name));
+    collector.command(command)
+}
+
+fn xargs(collector: &mut Collector<'_>, arguments: &[ShellWord]) -> Result<(), ShellError> {
+    const SYNTAX: OptionSyntax = OptionSyntax {
+        with_value: "adEILnPs",
+        plain: "0rtpxo",
+        long_with_value: &[
+            "arg-file",
+            "delimiter",
+            "max-lines",
+            "max-args",
+            "max-procs",
+            "max-chars",
+            "replace",
+            "process-slot-var",
+        ],
+        long_plain: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"],
+    };
+    let found = split("xargs", arguments, &SYNTAX)?;
+    for (option, value) in &found.options {
+        if matches!(option.as_str(), "a" | "arg-file")
+            && let Some(path) = value.as_ref().and_then(ShellWord::value)
+        {
+            collector.file(path, Access::Read);
+        }
+    }
+    let mut command = found.rest;
+    if command.is_empty() {
+        return Ok(()); // `echo`
+    }
+    let replaced = found.options.iter().find_map(|(option, value)| match option.as_str() {
+        "I" | "replace" => value.as_ref().and_then(ShellWord::value),
+        _ => None,
+    });
+    match replaced {
+        // Wherever the mark stands, something else will.
+        Some(mark) => {
+            for word in command.iter_mut().filter(|word| word.text.contains(mark)) {
+                word.is_literal = false;
+            }
+        }
+        None => command.push(ShellWord::dynamic("the words that xargs adds")),
+    }
+    collector.command(command)
+}
+
+/// Reads `find`: itself, the commands of `-exec`, and the files that it writes.
+fn find(collector: &mut Collector<'_>, words: &[ShellWord]) -> Result<(), ShellError> {
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        match word.value() {
+            Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
+                let rest = words.get(at..).unwrap_or_default();
+                let end = rest
+                    .iter()
+                    .position(|word| matches!(word.value(), Some(";" | "+")))
+                    .unwrap_or(rest.len());
+                let mut command = rest.get(..end).unwrap_or_default().to_vec();
+                for word in command.iter_mut().filter(|word| word.text.contains("{}")) {
+                    word.is_literal = false;
+                }
+                at += end;
+                collector.repeated(|collector| collector.command(command))?;
+            }
+            Some("-fprint" | "-fprint0" | "-fls" | "-fprintf") => {
+                match words.get(at).and_then(ShellWord::value) {
+                    Some(path) => collector.file(path, Access::Write),
+                    None => return Err(ShellError::DynamicScript { program: "find".to_owned() }),
+                }
+            }
+            _ => {}
+        }
+    }
+    collector.program(words.to_vec(), false);
+    Ok(())
+}
+
+/// Reads a shell: the line of `-c`, or the file that it runs.
+fn shell(collector: &mut Collector<'_>, name: &str, words: &[ShellWord]) -> Result<(), ShellError> {
+    let arguments = words.get(1..).unwrap_or_default();
+    let mut takes_line = false;
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        let Some(text) = word.value() else {
+            return Err(ShellError::DynamicScript { program: name.to_owned() });
+        };
+        let unknown = || ShellError::Option { program: name.to_owned(), option: text.to_owned() };
+        match text {
+            "--" => {
+                at += 1;
+                break;
+            }
+            "--norc" | "--noprofile" | "--login" | "--posix" => at += 1,
+            "--version" | "--help" => return Ok(()),
+            _ if text.starts_with(['-', '+']) && text.len() > 1 => {
+                if !text[1..].chars().all(|flag| "abcefhmnouvxlpBCHP".contains(flag)) {
+                    return Err(unknown());
+                }
+                takes_line |= text.starts_with('-') && text.contains('c');
+                // Each `o` takes a word.
+                at += 1 + text.matches('o').count();
+            }
+            _ => break,
+        }
+    }
+    match (arguments.get(at), takes_line) {
+        (Some(line), true) => match line.value() {
+            Some(line) => {
+                let line = line.to_owned();
+                collector.inner_line(&line)
+            }
+            None => Err(ShellError::DynamicScript { program: name.to_owned() }),
+        },
+        (Some(_), false) => {
+            collector.program(words.to_vec(), false);
+            Ok(())
+        }
+        (None, true) => Ok(()),
+        (None, false) => Err(ShellError::StandardInput { program: name.to_owned() }),
+    }
+}

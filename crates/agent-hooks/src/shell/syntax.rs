@@ -1,0 +1,489 @@
+//! Walks the syntax tree of a line, as the grammar of tree-sitter reads it.
+//!
+//! Every kind of node is named here. One that is not, and a node that the parser had to guess, makes the line one that
+//! cannot be judged.
+
+use super::MAX_LINE_BYTES;
+use super::collector::Collector;
+use super::error::ShellError;
+use super::word::{ShellWord, evaluate};
+use role_policy::Access;
+use tree_sitter::{Node, Parser};
+
+/// The deepest nesting of nodes. Each level is a few frames of this thread's stack.
+const MAX_DEPTH: usize = 120;
+
+/// The deepest nesting of brackets, quoted ones included.
+const MAX_NESTING: usize = 200;
+
+/// Returns how deeply the brackets of a line are nested at most.
+fn nesting(line: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for byte in line.bytes() {
+        match byte {
+            b'(' | b'{' | b'[' => depth += 1,
+            b')' | b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+/// Returns a word that goes on behind the end of its line, which the grammar takes for two words.
+fn joined_word(line: &str) -> Option<String> {
+    let continues = |character: char| !character.is_whitespace() && !";&|(){}<>".contains(character);
+    line.match_indices("\\\n").find_map(|(at, joint)| {
+        let (before, after) = (line[..at].chars().next_back()?, line[at + joint.len()..].chars().next()?);
+        (continues(before) && continues(after))
+            .then(|| shorten(&line[at.saturating_sub(before.len_utf8())..]))
+    })
+}
+
+/// Reads `line` into `collector`.
+pub(super) fn read_into(line: &str, collector: &mut Collector<'_>) -> Result<(), ShellError> {
+    if line.len() > MAX_LINE_BYTES {
+        return Err(ShellError::TooLong);
+    }
+    if line.chars().any(|character| character.is_control() && !matches!(character, '\n' | '\t')) {
+        return Err(ShellError::ControlCharacter);
+    }
+    // Before the parser, whose time grows with the square of the nesting.
+    if nesting(line) > MAX_NESTING {
+        return Err(ShellError::TooDeep);
+    }
+    if let Some(near) = joined_word(line) {
+        return Err(ShellError::Syntax { near });
+    }
+    let mut parser = Parser::new();
+    let unreadable = || ShellError::Syntax { near: shorten(line) };
+    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|_| unreadable())?;
+    let tree = parser.parse(line, None).ok_or_else(unreadable)?;
+    Walk { source: line, collector }.visit(tree.root_node(), Place { depth: 0, repeats: false })
+}
+
+/// The surroundings of a node.
+#[derive(Clone, Copy)]
+struct Place {
+    depth: usize,
+    /// True in a loop or a function, whose commands may run several times, or later.
+    repeats: bool,
+}
+
+/// One simple command: its words and what stands beside them.
+#[derive(Default)]
+struct SimpleCommand {
+    assigned: Vec<String>,
+    words: Vec<ShellWord>,
+    /// True if the redirections belong to a block, which takes no words.
+    is_block: bool,
+}
+
+struct Walk<'a, 'c> {
+    source: &'a str,
+    collector: &'a mut Collector<'c>,
+}
+
+impl Walk<'_, '_> {
+    fn text(&self, node: Node<'_>) -> &str {
+        self.source.get(node.byte_range()).unwrap_or_default()
+    }
+
+    fn not_understood(&self, node: Node<'_>) -> ShellError {
+        ShellError::Syntax { near: shorten(self.text(node)) }
+    }
+
+    fn visit(&mut self, node: Node<'_>, place: Place) -> Result<(), ShellError> {
+        if place.depth > MAX_DEPTH {
+            return Err(ShellError::TooDeep);
+        }
+        if node.is_error() || node.is_missing() {
+            return Err(self.not_understood(node));
+        }
+        match node.kind() {
+            "command" | "redirected_statement" => {
+                let mut command = SimpleCommand::default();
+                self.collect(node, &mut command, place)?;
+                self.finish(command, node, place)
+            }
+            "variable_assignment" => {
+                let mut command = SimpleCommand::default();
+                self.assignment(node, &mut command, place)?;
+                self.finish(command, node, place)
+            }
+            "file_redirect" | "heredoc_redirect" | "herestring_redirect" => {
+                let mut command = SimpleCommand::default();
+                self.redirect(node, &mut command, place)?;
+                self.finish(command, node, place)
+            }
+            "declaration_command" | "unset_command" => self.declaration(node, place),
+            "while_statement" | "c_style_for_statement" | "function_definition" | "for_statement" => {
+                if node.kind() == "c_style_for_statement" {
+                    self.collector.evaluates_variables();
+                }
+                if let Some(variable) = node.child_by_field_name("variable") {
+                    let name = self.text(variable).to_owned();
+                    self.collector.assign_in_shell(name);
+                }
+                self.children(node, Place { repeats: true, ..place })
+            }
+            // The grammar does not undo the backslashes between backticks.
+            "command_substitution" if self.text(node).starts_with('`') && self.text(node).contains('\\') => {
+                Err(self.not_understood(node))
+            }
+            "heredoc_body" => {
+                // The grammar leaves some bodies whole.
+                let mut at = node.start_byte();
+                for child in named_children(node) {
+                    if has_expansion(self.source.get(at..child.start_byte()).unwrap_or_default()) {
+                        return Err(self.not_understood(node));
+                    }
+                    at = child.end_byte();
+                }
+                if has_expansion(self.source.get(at..node.end_byte()).unwrap_or_default()) {
+                    return Err(self.not_understood(node));
+                }
+                self.children(node, place)
+            }
+            "arithmetic_expansion" | "subscript" | "postfix_expression" | "ternary_expression" => {
+                if self.names_variable(node, place)? {
+                    self.collector.evaluates_variables();
+                }
+                self.children(node, place)
+            }
+            "expansion" => {
+                self.expansion(node)?;
+                self.children(node, place)
+            }
+            // `[[ a -eq b ]]` and `test -v` evaluate their words.
+            "test_command" => {
+                let text = self.text(node);
+                if text.starts_with("((")
+                    || (text.starts_with("[[")
+                        && [" -eq ", " -ne ", " -lt ", " -le ", " -gt ", " -ge ", " -v "]
+                            .iter()
+                            .any(|operator| text.contains(operator)))
+                    || text.contains(" -v ")
+                {
+                    self.collector.evaluates_variables();
+                }
+                self.children(node, place)
+            }
+            "compound_statement" => {
+                if self.text(node).starts_with("((") {
+                    self.collector.evaluates_variables();
+                }
+                self.children(node, place)
+            }
+            "program"
+            | "list"
+            | "pipeline"
+            | "subshell"
+            | "if_statement"
+            | "elif_clause"
+            | "else_clause"
+            | "do_group"
+            | "case_statement"
+            | "case_item"
+            | "negated_command"
+            | "command_substitution"
+            | "process_substitution"
+            | "string"
+            | "translated_string"
+            | "concatenation"
+            | "simple_expansion"
+            | "binary_expression"
+            | "unary_expression"
+            | "parenthesized_expression"
+            | "array"
+            | "brace_expression"
+            | "variable_assignments"
+            | "command_name" => self.children(node, place),
+            "raw_string"
+            | "comment"
+            | "ansi_c_string"
+            | "file_descriptor"
+            | "heredoc_start"
+            | "heredoc_end"
+            | "special_variable_name"
+            | "variable_name"
+            | "test_operator"
+            | "number" => Ok(()),
+            "word" | "regex" | "extglob_pattern" | "string_content" | "heredoc_content"
+                if !has_expansion(self.text(node)) =>
+            {
+                Ok(())
+            }
+            _ => Err(self.not_understood(node)),
+        }
+    }
+
+    fn children(&mut self, node: Node<'_>, place: Place) -> Result<(), ShellError> {
+        for child in named_children(node) {
+            self.visit(child, Place { depth: place.depth + 1, ..place })?;
+        }
+        // An anonymous node may be missing too: a quote or a bracket that the parser made up.
+        match all_children(node).find(|(child, _)| child.is_missing() || child.is_error()) {
+            Some((child, _)) => Err(self.not_understood(child)),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns true if a variable is named at `node` or below.
+    fn names_variable(&self, node: Node<'_>, place: Place) -> Result<bool, ShellError> {
+        if place.depth > MAX_DEPTH {
+            return Err(ShellError::TooDeep);
+        }
+        for child in named_children(node) {
+            let is_name = matches!(
+                child.kind(),
+                "variable_name" | "word" | "simple_expansion" | "expansion" | "command_substitution"
+            );
+            // The name before the bracket of `a[0]`, and `@` and `*` in it, are not evaluated.
+            let is_array = node.kind() == "subscript"
+                && (child.start_byte() == node.start_byte() || matches!(self.text(child), "@" | "*"));
+            if (is_name && !is_array)
+                || self.names_variable(child, Place { depth: place.depth + 1, ..place })?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Judges the operators of `${…}`.
+    fn expansion(&mut self, node: Node<'_>) -> Result<(), ShellError> {
+        let text = self.text(node).to_owned();
+        // `${x@P}` runs the commands in the value; `${!x}` follows a name that may have an index with one.
+        if text.starts_with("${!") || text.contains('@') && !text.contains("[@]") && !text.contains("$@") {
+            self.collector.evaluates_variables();
+        }
+        let assigns = all_children(node).any(|(child, _)| matches!(child.kind(), ":=" | "="));
+        if assigns && let Some(name) = named_children(node).find(|child| child.kind() == "variable_name") {
+            let name = self.text(name).to_owned();
+            self.collector.assign_in_shell(name);
+        }
+        Ok(())
+    }
+
+    /// Collects the words, the assignments and the redirections of a simple command, in the order of the line.
+    fn collect(
+        &mut self,
+        node: Node<'_>,
+        command: &mut SimpleCommand,
+        place: Place,
+    ) -> Result<(), ShellError> {
+        let below = Place { depth: place.depth + 1, ..place };
+        for (child, field) in all_children(node) {
+            match child.kind() {
+                _ if child.is_error() || child.is_missing() => return Err(self.not_understood(child)),
+                "variable_assignment" if command.words.is_empty() => {
+                    self.assignment(child, command, below)?
+                }
+                "variable_assignments" => self.collect(child, command, below)?,
+                "command" if node.kind() == "redirected_statement" => self.collect(child, command, below)?,
+                "file_redirect" | "heredoc_redirect" | "herestring_redirect" => {
+                    self.redirect(child, command, below)?;
+                }
+                "comment" => {}
+                "command_name" => self.word(child, command, below)?,
+                _ if node.kind() == "command" && field == Some("argument") => {
+                    self.word(child, command, below)?
+                }
+                // A block with redirections.
+                _ if node.kind() == "redirected_statement" && child.is_named() => {
+                    command.is_block = true;
+                    self.visit(child, below)?;
+                }
+                _ => return Err(self.not_understood(child)),
+            }
+        }
+        Ok(())
+    }
+
+    fn word(&mut self, node: Node<'_>, command: &mut SimpleCommand, place: Place) -> Result<(), ShellError> {
+        if node.is_named() {
+            self.visit(node, place)?;
+            command.words.push(evaluate(node, self.source, self.collector.home()));
+        } else {
+            // `==`, `=~` and a bare `$` are plain words here.
+            command.words.push(ShellWord::literal(self.text(node)));
+        }
+        Ok(())
+    }
+
+    fn assignment(
+        &mut self,
+        node: Node<'_>,
+        command: &mut SimpleCommand,
+        place: Place,
+    ) -> Result<(), ShellError> {
+        let Some(name) = node.child_by_field_name("name") else { return Err(self.not_understood(node)) };
+        let text = self.text(name);
+        command.assigned.push(text.split('[').next().unwrap_or(text).to_owned());
+        self.children(node, place)
+    }
+
+    /// Reads a redirection. The grammar takes every word behind `> file` for a destination; only the first is one.
+    fn redirect(
+        &mut self,
+        node: Node<'_>,
+        command: &mut SimpleCommand,
+        place: Place,
+    ) -> Result<(), ShellError> {
+        let below = Place { depth: place.depth + 1, ..place };
+        let mut operator = String::new();
+        let mut has_target = false;
+        for (child, field) in all_children(node) {
+            if child.is_error() || child.is_missing() {
+                return Err(self.not_understood(child));
+            }
+            if !child.is_named() && field.is_none() {
+                child.kind().clone_into(&mut operator);
+                continue;
+            }
+            match (node.kind(), field, child.kind()) {
+                (_, _, "file_descriptor" | "heredoc_start" | "heredoc_end")
+                | ("heredoc_redirect", Some("operator"), _) => {}
+                ("heredoc_redirect", _, "heredoc_body") if self.is_quoted_heredoc(node) => {}
+                ("heredoc_redirect", Some("redirect"), _) => self.redirect(child, command, below)?,
+                ("heredoc_redirect", Some("argument"), _) => self.word(child, command, below)?,
+                ("heredoc_redirect", ..) => self.visit(child, below)?,
+                ("file_redirect", Some("destination"), _) if operator.ends_with("&-") || has_target => {
+                    self.word(child, command, below)?;
+                }
+                ("file_redirect", Some("destination"), "process_substitution") => {
+                    has_target = true;
+                    self.visit(child, below)?;
+                }
+                ("file_redirect", Some("destination"), _) => {
+                    has_target = true;
+                    self.visit(child, below)?;
+                    let target = evaluate(child, self.source, self.collector.home());
+                    self.target(&operator, &target)?;
+                }
+                ("herestring_redirect", ..) if !has_target => {
+                    has_target = true;
+                    self.visit(child, below)?;
+                }
+                ("herestring_redirect", ..) => self.word(child, command, below)?,
+                _ => return Err(self.not_understood(child)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if the body of a here-document is taken as it stands.
+    fn is_quoted_heredoc(&self, node: Node<'_>) -> bool {
+        let start = named_children(node).find(|child| child.kind() == "heredoc_start");
+        start.is_some_and(|start| self.text(start).contains(['\'', '"', '\\']))
+    }
+
+    fn target(&mut self, operator: &str, target: &ShellWord) -> Result<(), ShellError> {
+        let copies = matches!(operator, ">&" | "<&");
+        let Some(path) = target.value() else {
+            return Err(ShellError::DynamicPath { word: shorten(&target.text) });
+        };
+        // `2>&1` and `>&-` name no file.
+        if copies && (path == "-" || path.trim_end_matches('-').bytes().all(|byte| byte.is_ascii_digit())) {
+            return Ok(());
+        }
+        let access = match operator {
+            "<" | "<&" => Access::Read,
+            _ => Access::Write,
+        };
+        self.collector.file(path, access);
+        Ok(())
+    }
+
+    /// Reads `export`, `declare`, `local`, `readonly`, `typeset` and `unset`.
+    fn declaration(&mut self, node: Node<'_>, place: Place) -> Result<(), ShellError> {
+        let below = Place { depth: place.depth + 1, ..place };
+        for (child, _) in all_children(node) {
+            match child.kind() {
+                "variable_assignment" => {
+                    let mut command = SimpleCommand::default();
+                    self.assignment(child, &mut command, below)?;
+                    command.assigned.drain(..).for_each(|name| self.collector.assign_for_programs(name));
+                }
+                "variable_name" => {
+                    let name = self.text(child).to_owned();
+                    self.collector.assign_for_programs(name);
+                }
+                _ if !child.is_named() && !child.is_missing() => {}
+                _ => {
+                    self.visit(child, below)?;
+                    let word = evaluate(child, self.source, self.collector.home());
+                    match word.value() {
+                        // `-i` makes later assignments arithmetic, `-n` makes a name stand for another.
+                        Some(option) if option.starts_with(['-', '+']) => {
+                            if option.contains(['i', 'n']) {
+                                self.collector.evaluates_variables();
+                            }
+                        }
+                        Some(name) => {
+                            self.collector.assign_for_programs(
+                                name.split(['=', '[']).next().unwrap_or(name).to_owned(),
+                            );
+                        }
+                        None => self.collector.assign_for_programs(shorten(&word.text)),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, command: SimpleCommand, node: Node<'_>, place: Place) -> Result<(), ShellError> {
+        if command.words.is_empty() {
+            command.assigned.into_iter().for_each(|name| self.collector.assign_in_shell(name));
+            return Ok(());
+        }
+        // A block with words behind its redirections is nothing that bash would accept.
+        if command.is_block {
+            return Err(self.not_understood(node));
+        }
+        command.assigned.into_iter().for_each(|name| self.collector.assign_for_programs(name));
+        if place.repeats {
+            self.collector.repeated(|collector| collector.command(command.words))
+        } else {
+            self.collector.command(command.words)
+        }
+    }
+}
+
+fn all_children(node: Node<'_>) -> impl Iterator<Item = (Node<'_>, Option<&'static str>)> {
+    (0..node.child_count()).filter_map(move |index| {
+        let index = u32::try_from(index).ok()?;
+        Some((node.child(index)?, node.field_name_for_child(index)))
+    })
+}
+
+fn named_children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
+    all_children(node).map(|(child, _)| child).filter(Node::is_named)
+}
+
+/// Returns true if text that the parser took for plain has something in it that bash would run.
+fn has_expansion(text: &str) -> bool {
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => {
+                characters.next();
+            }
+            '`' => return true,
+            '$' if characters.peek().is_some_and(|next| "({".contains(*next)) => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Returns the beginning of `text`, for a message.
+pub(super) fn shorten(text: &str) -> String {
+    const MAX_CHARACTERS: usize = 60;
+    match text.char_indices().nth(MAX_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

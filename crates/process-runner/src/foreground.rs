@@ -1,0 +1,185 @@
+//! Runs a command in the foreground, as `timeout(1)` does: with the streams, the terminal and the signals of this process.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+
+use crate::command::Command;
+use crate::environment::InheritedEnv;
+use crate::error::{Error, SpawnErrorKind};
+use crate::guardian::{GuardianLink, GuardianProgram};
+use crate::outcome::ExitStatus;
+use crate::tree::RunId;
+use crate::tree::foreground::{self, ForegroundTree, TreeOwner};
+
+/// A run in the foreground: the command has the standard streams of this process, its controlling terminal, its process
+/// group and its signals. It ends with everything that it has started.
+///
+/// The process that calls [`run`](Self::run) is there for this one run. It becomes the parent of every orphan below it
+/// (`PR_SET_CHILD_SUBREAPER`), so that a process which leaves its session and empties its environment is found too, and it
+/// takes over all signals. Linux only.
+///
+/// ```no_run
+/// use process_runner::{Command, ForegroundRun};
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let command = Command::new("make", std::env::current_dir()?).arg("test");
+/// let end = ForegroundRun::new(command).timeout(Duration::from_secs(600)).run()?;
+/// std::process::exit(process_runner::end_as(&end));
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ForegroundRun {
+    command: Command,
+    timeout: Option<Duration>,
+    idle_timeout: Option<Duration>,
+    term_grace: Duration,
+    guardian: Option<GuardianProgram>,
+    ends_with: Option<u32>,
+}
+
+/// The end of a run in the foreground.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ForegroundEnd {
+    /// The command ended by itself.
+    Ended {
+        /// The way in which it ended.
+        status: ExitStatus,
+        /// The processes that it left behind, which were killed.
+        leftovers: usize,
+    },
+    /// It ran longer than the time limit and was ended.
+    TimedOut,
+    /// Nothing in its tree did anything for the idle limit, and it was ended.
+    IdleTimedOut,
+    /// The process that it was to end with has ended.
+    OwnerEnded,
+}
+
+impl ForegroundRun {
+    /// Creates a run of `command` without limits. Of the command, its program, arguments, folder, environment and
+    /// confinement count.
+    pub fn new(command: Command) -> Self {
+        Self {
+            command,
+            timeout: None,
+            idle_timeout: None,
+            term_grace: Duration::from_secs(2),
+            guardian: None,
+            ends_with: None,
+        }
+    }
+
+    /// Sets the time after which the command is ended. The default is none.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the time after which the command is ended if nothing in its tree has used a processor, read or written. The
+    /// output passes by untouched, so this is what is looked at.
+    #[must_use]
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.idle_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets the guardian, which ends the run if this process is killed.
+    #[must_use]
+    pub fn guardian(mut self, guardian: GuardianProgram) -> Self {
+        self.guardian = Some(guardian);
+        self
+    }
+
+    /// Sets a process with which the run ends, such as the client that asked for it.
+    #[must_use]
+    pub fn ends_with(mut self, pid: u32) -> Self {
+        self.ends_with = Some(pid);
+        self
+    }
+
+    /// Runs the command to its end.
+    ///
+    /// # Errors
+    /// The command did not start, or cannot be followed.
+    pub fn run(self) -> Result<ForegroundEnd, Error> {
+        self.command.check_input()?;
+        let failed = |error: io::Error| Error::from(self.command.error(SpawnErrorKind::Other, Some(error)));
+        let owner = match self.ends_with.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
+            Some(pid) => TreeOwner::watch(pid).map_err(failed)?,
+            None => TreeOwner::none(),
+        };
+        let inherited = InheritedEnv::without(&[]);
+        let run = RunId::next();
+        let guardian = self.guardian.clone().map(GuardianLink::new);
+        // Announced before the start, so that no moment is unwatched.
+        let supervised =
+            guardian.as_ref().map(|guardian| guardian.watch_blocking(run)).transpose().map_err(failed)?;
+        let mut tree = ForegroundTree::start(
+            &self.command,
+            &inherited,
+            run,
+            guardian.as_ref().and_then(GuardianLink::pid),
+        )?;
+        let end = self.follow(&mut tree, &owner);
+        let leftovers = tree.end(matches!(end, ForegroundEnd::Ended { .. }));
+        drop(supervised);
+        if let Some(guardian) = guardian {
+            guardian.dismiss();
+        }
+        Ok(match end {
+            ForegroundEnd::Ended { status, .. } => ForegroundEnd::Ended { status, leftovers },
+            end => end,
+        })
+    }
+
+    /// Passes signals on until the command has ended or must end.
+    fn follow(&self, tree: &mut ForegroundTree, owner: &TreeOwner) -> ForegroundEnd {
+        let started = Instant::now();
+        let deadline = self.timeout.and_then(|timeout| started.checked_add(timeout));
+        let mut idle = self.idle_timeout.map(|timeout| foreground::IdleWatch::new(timeout, tree));
+        loop {
+            if let Some(status) = tree.exit_status() {
+                return ForegroundEnd::Ended { status, leftovers: 0 };
+            }
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                tree.terminate(self.term_grace);
+                return ForegroundEnd::TimedOut;
+            }
+            if idle.as_mut().is_some_and(|idle| idle.is_over(now, tree)) {
+                tree.terminate(self.term_grace);
+                return ForegroundEnd::IdleTimedOut;
+            }
+            if owner.has_ended() {
+                tree.terminate(self.term_grace);
+                return ForegroundEnd::OwnerEnded;
+            }
+            let next = deadline.into_iter().chain(idle.as_ref().map(foreground::IdleWatch::next_look)).min();
+            tree.wait(next.map(|next| next.saturating_duration_since(now)), owner);
+            tree.pass_signals_on();
+        }
+    }
+}
+
+/// The exit code of a command that was ended at a limit, which `timeout(1)` uses too.
+const TIMED_OUT: i32 = 124;
+
+/// Returns the exit code with which this process ends as the command did. If a signal ended the command, the same signal
+/// ends this process, and the call does not return.
+pub fn end_as(end: &ForegroundEnd) -> i32 {
+    match end {
+        ForegroundEnd::Ended { status: ExitStatus::Exited { code }, .. } => i32::try_from(*code).unwrap_or(1),
+        ForegroundEnd::Ended { status: ExitStatus::Signaled { signal, .. }, .. } => {
+            foreground::die_by(*signal);
+            128_i32.saturating_add(*signal)
+        }
+        ForegroundEnd::Ended { status: ExitStatus::Unknown, .. } => 1,
+        ForegroundEnd::TimedOut | ForegroundEnd::IdleTimedOut => TIMED_OUT,
+        ForegroundEnd::OwnerEnded => 143,
+    }
+}

@@ -1,0 +1,253 @@
+//! The judgement of an agent's own tools: by the policy, the roots, the role and the audit that a server has.
+
+use crate::confinement;
+use crate::error::Error;
+use crate::protected_files::{self, with_real_paths};
+use crate::resources::{runner, workspace};
+use crate::settings::Settings;
+use crate::{audit, identity, policy, toolsets};
+use agent_hooks::shell::ShellSurroundings;
+use agent_hooks::{
+    HookClient, HookDecision, HookEvent, HookInstallation, HookJudge, HookPlacement, HookVerdict,
+};
+use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects, summarize_arguments};
+use core_tools::redact::Redactor;
+use core_tools::workspace::Workspace;
+use process_runner::Confinement;
+use role_policy::{Caller, Policy, ToolFacts};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The programs of this project, and the names that clients have for its server.
+const OWN_PROGRAMS: [&str; 4] = ["mcp-stdio", "mcp-http", "coretools-mcp", "mcp-stdio-shell"];
+
+/// The parts that judge what an agent does with its own tools. They are those of a server with the same settings.
+#[derive(Debug)]
+pub struct NativeToolHost {
+    settings: Settings,
+    workspace: Arc<Workspace>,
+    effects: WorkspaceEffects,
+    policy: Policy,
+    caller: Caller,
+    facts: Vec<ToolFacts<'static>>,
+    audit: Option<Audit>,
+    redactor: Redactor,
+    protected: Vec<PathBuf>,
+    variables: Vec<String>,
+    home: Option<String>,
+    own_programs: Vec<&'static str>,
+    is_unrestricted: bool,
+}
+
+impl NativeToolHost {
+    /// Builds the host that `settings` describe.
+    ///
+    /// # Errors
+    /// Something that the settings name cannot be used, or does not fit the rest.
+    pub fn new(settings: Settings) -> Result<Self, Error> {
+        let project_settings = all_project_settings(&settings.roots);
+        let workspace = Arc::new(workspace(&settings)?.protect(project_settings.clone()));
+        let facts = toolsets::facts(&settings, &workspace, &runner(&settings)?)?;
+        let loaded = policy::configured(&settings, &facts)?;
+        protected_files::check_marker_key(&settings, &workspace)?;
+        let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
+        let caller = identity::caller(&settings, &loaded.policy).caller;
+        policy::check_exclusions(&loaded.policy, &caller, &workspace, &effects)?;
+        let mut protected = protected_files::protected(&settings);
+        protected.extend(project_settings);
+        let mut own_programs = OWN_PROGRAMS.to_vec();
+        own_programs.push(settings.program.name);
+        Ok(Self {
+            audit: audit::open(&settings)?,
+            redactor: settings.redactor.clone(),
+            variables: std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
+            home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
+            is_unrestricted: confinement::is_full(&loaded.policy, &caller, &facts),
+            policy: loaded.policy,
+            own_programs,
+            protected,
+            settings,
+            workspace,
+            effects,
+            caller,
+            facts,
+        })
+    }
+
+    /// Returns the caller.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Returns true if the caller may do everything there is.
+    pub fn is_unrestricted(&self) -> bool {
+        self.is_unrestricted
+    }
+
+    /// Returns the settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn judge(&self) -> HookJudge<'_> {
+        HookJudge {
+            policy: &self.policy,
+            caller: &self.caller,
+            tools: &self.facts,
+            effects: &self.effects,
+            workspace: &self.workspace,
+            protected: &self.protected,
+            surroundings: ShellSurroundings { home: self.home.as_deref(), variables: &self.variables },
+            is_unrestricted: self.is_unrestricted,
+            own_programs: &self.own_programs,
+            own_servers: &["coretools"],
+        }
+    }
+
+    /// Decides about the tool that `event` asks for, and records the decision in the audit.
+    pub fn decide(&self, event: &HookEvent) -> HookDecision {
+        let began = Instant::now();
+        let mut decision = self.judge().judge(event);
+        decision.reason = self.redactor.redact(&decision.reason).into_owned();
+        let session = event.session.as_deref();
+        self.record(&mut decision, &event.input, session, began.elapsed(), None);
+        decision
+    }
+
+    /// Decides about a tool without a record, for a trial.
+    pub fn explain(&self, event: &HookEvent) -> HookDecision {
+        self.judge().judge(event)
+    }
+
+    /// Decides about a command in words, which is to run in `folder`. A refusal is recorded here, and a command that runs
+    /// by [`ended`](Self::ended).
+    pub fn decide_command(&self, words: &[String], folder: &Path) -> HookDecision {
+        let began = Instant::now();
+        let mut decision = self.judge().judge_command(words, folder);
+        decision.reason = self.redactor.redact(&decision.reason).into_owned();
+        if decision.verdict != HookVerdict::Allow {
+            let arguments = Map::from_iter([("command".to_owned(), json!(words))]);
+            self.record(&mut decision, &arguments, None, began.elapsed(), None);
+        }
+        decision
+    }
+
+    /// Records the end of a command that was allowed.
+    pub fn ended(&self, decision: &HookDecision, words: &[String], succeeded: bool, duration: Duration) {
+        let arguments = Map::from_iter([("command".to_owned(), json!(words))]);
+        let outcome = if succeeded { Outcome::Ok } else { Outcome::Failed };
+        self.record(&mut decision.clone(), &arguments, None, duration, Some(outcome));
+    }
+
+    /// Returns the confinement of the commands of this caller, or `None` where it is off. It lasts as long as the value beside
+    /// it, which holds the temporary folder of the commands.
+    ///
+    /// # Errors
+    /// The settings demand confinement, and it cannot be set up; or the role's network cannot be limited here.
+    pub fn confinement(&self) -> Result<(Option<Confinement>, Box<dyn std::any::Any>), Error> {
+        let policy =
+            confinement::confine(&self.settings, &self.workspace, &self.policy, &self.caller, &self.facts)?;
+        let facts = self.facts.iter().find(|facts| facts.name == "run_command");
+        let scope = facts.and_then(|facts| self.policy.scope(&self.caller, facts)).unwrap_or_default();
+        let scope = core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
+        let confinement = policy.confinement_within(&scope)?;
+        Ok((confinement, Box::new(policy)))
+    }
+
+    /// Writes the decision to the audit. If it must not be lost and cannot be written, the decision becomes a refusal.
+    fn record(
+        &self,
+        decision: &mut HookDecision,
+        arguments: &Map<String, Value>,
+        session: Option<&str>,
+        duration: Duration,
+        outcome: Option<Outcome>,
+    ) {
+        let Some(audit) = &self.audit else { return };
+        let caller = match (self.caller.session(), session) {
+            (None, Some(session)) => self.caller.clone().with_session(session),
+            _ => self.caller.clone(),
+        };
+        // The names are the client's, which are known.
+        let is_parameter = |name: &str| {
+            name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        };
+        let (summary, bytes) = summarize_arguments(arguments, is_parameter);
+        if decision.verdict == HookVerdict::Allow
+            && let Err(error) = audit.start(&caller, &decision.tool, &summary, bytes)
+        {
+            decision.verdict = HookVerdict::Deny;
+            decision.reason = format!("the audit cannot be written, so nothing may run: {error}");
+        }
+        let (verdict, outcome) = match decision.verdict {
+            HookVerdict::Allow => (CallDecision::Allowed, outcome.unwrap_or(Outcome::Ok)),
+            _ => (CallDecision::Refused, Outcome::NotRun),
+        };
+        let record = CallRecord::new(&caller, &decision.tool, verdict, outcome)
+            .rule(&decision.rule)
+            .duration(duration)
+            .arguments(&summary, bytes);
+        audit.end(&record);
+    }
+}
+
+/// Returns the file in which a client reads the hooks of its user.
+pub fn user_file(client: HookClient) -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let home = || folder("HOME").or_else(|| folder("USERPROFILE"));
+    let own = match client {
+        HookClient::Claude => folder("CLAUDE_CONFIG_DIR").or_else(|| Some(home()?.join(".claude")))?,
+        HookClient::Codex => folder("CODEX_HOME").or_else(|| Some(home()?.join(".codex")))?,
+        HookClient::Gemini => home()?.join(".gemini"),
+        _ => folder("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))?.join("opencode"),
+    };
+    Some(own.join(HookInstallation::path(client, HookPlacement::User)))
+}
+
+/// Returns true if the file at `path` installs the hook of `client`.
+pub fn has_hook(client: HookClient, path: &Path) -> bool {
+    const MAX_BYTES: u64 = 1 << 20;
+    let is_small = path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_BYTES);
+    #[allow(clippy::disallowed_methods, reason = "the user's own settings of a client")]
+    let text = is_small.then(|| std::fs::read_to_string(path).ok()).flatten();
+    let marker = match client {
+        HookClient::Opencode => "`hook install opencode`".to_owned(),
+        client => format!(" hook {client}"),
+    };
+    text.is_some_and(|text| text.contains(&marker))
+}
+
+/// Returns the settings of clients whose hook is installed, for the user or in one of `roots`. No tool may write them.
+pub(crate) fn installed_settings(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for client in HookClient::ALL {
+        let user = user_file(client);
+        let of_project = |root: &PathBuf| root.join(HookInstallation::path(client, HookPlacement::Project));
+        let is_installed = user.as_deref().is_some_and(|file| has_hook(client, file))
+            || roots.iter().any(|root| has_hook(client, &of_project(root)));
+        if is_installed {
+            files.extend(user);
+            files.extend(project_settings(client, roots));
+        }
+    }
+    files
+}
+
+fn project_settings(client: HookClient, roots: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let files = HookInstallation::project_settings(client);
+    roots.iter().flat_map(move |root| files.iter().map(move |file| root.join(file)))
+}
+
+/// Returns the settings of every client in the roots, whether or not they exist, and those of the user.
+fn all_project_settings(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let real: Vec<PathBuf> = roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
+    let mut files = Vec::new();
+    for client in HookClient::ALL {
+        files.extend(user_file(client));
+        files.extend(project_settings(client, roots));
+        files.extend(project_settings(client, &real));
+    }
+    with_real_paths(files)
+}

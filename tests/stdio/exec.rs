@@ -1,0 +1,219 @@
+//! `exec` and `shell`: a command in the foreground, in a pipe and on a real terminal.
+#![cfg(target_os = "linux")]
+
+use integration_tests::{Project, server, unique_seconds};
+use process_runner::{Command as Run, Limits, Runner, Running, Stdin, Stream, TerminalSize};
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn exec(project: &Project, arguments: &[&str]) -> Output {
+    project.server().args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn streams_exit_codes_and_signals_are_those_of_the_command() {
+    let project = Project::empty();
+    let mut child = project.server();
+    child.args(["exec", "--", "sh", "-c", "cat; echo err >&2; exit 7"]);
+    let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"\x00\xffbytes").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"\x00\xffbytes"[..], &b"err\n"[..]));
+    assert_eq!(output.status.code(), Some(7));
+    let output = exec(&project, &["exec", "--", "sh", "-c", "kill -USR1 $$"]);
+    assert_eq!(output.status.signal(), Some(10), "{output:?}");
+    let output = exec(&project, &["exec", "--", "/nonexistent/program"]);
+    assert!(output.status.code() == Some(2) && text(&output.stderr).contains("/nonexistent/program"), "{output:?}");
+    let output = exec(&project, &["shell", "-c", "echo $((6 * 7)); exit 3"]);
+    assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("42\n", Some(3)));
+}
+
+#[test]
+fn a_role_is_refused_what_it_may_not_run_and_confined_in_what_it_may() {
+    let project = Project::empty();
+    for (role, line) in [
+        ("readonly", "true"),
+        ("worker", "claude -p x"),
+        ("worker", "echo x > /tmp/x"),
+        ("worker", "$X"),
+    ] {
+        let output = exec(&project, &["--role", role, "exec", "--", "bash", "-c", line]);
+        assert_eq!(output.status.code(), Some(126), "{line}: {output:?}");
+        assert!(text(&output.stderr).contains(&format!("refused for the role {role}")), "{output:?}");
+    }
+    let output = exec(&project, &["--role", "worker", "exec", "--", "sh", "-c", "echo $CORETOOLS_ROLE; touch made"]);
+    assert_eq!(text(&output.stdout), "worker\n", "{output:?}");
+    assert!(project.path().join("made").exists());
+}
+
+/// Waits until no process has `mark` in its command line.
+fn wait_until_gone(mark: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+        let alive: Vec<String> = lines.map(|line| text(&line).replace('\0', " ")).filter(|line| line.starts_with("sleep") && line.contains(mark)).collect();
+        if alive.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{alive:?} lives on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_whole_tree_ends_with_the_command_at_a_limit_and_when_exec_is_killed() {
+    let project = Project::empty();
+    let mark = unique_seconds();
+    // One in a session of its own, without an environment; one in the background; one in the foreground.
+    let line = |last: &str| format!("setsid env -i sleep {mark} & sleep {mark} & {last}");
+    let began = Instant::now();
+    let output = exec(&project, &["exec", "--", "sh", "-c", &line("exit 4")]);
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    wait_until_gone(&mark);
+    let output = exec(&project, &["exec", "--timeout", "0.5", "--", "sh", "-c", &line(&format!("sleep {mark}"))]);
+    assert_eq!(output.status.code(), Some(124), "{output:?}");
+    wait_until_gone(&mark);
+    let output = exec(&project, &["exec", "--idle-timeout", "0.5", "--", "sleep", &mark]);
+    assert!(output.status.code() == Some(124) && text(&output.stderr).contains("nothing happened"), "{output:?}");
+    assert!(began.elapsed() < Duration::from_secs(60));
+    // A busy command is not idle.
+    let busy = "end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do :; done; exit 5";
+    let output = exec(&project, &["exec", "--idle-timeout", "1", "--", "sh", "-c", busy]);
+    assert_eq!(output.status.code(), Some(5), "{output:?}");
+    // What keeps its environment is found by the guardian.
+    let mut killed = project.server();
+    killed.args(["exec", "--", "sh", "-c", &format!("setsid sleep {mark} & echo up; sleep {mark}")]);
+    let mut killed = killed.stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 3];
+    std::io::Read::read_exact(killed.stdout.as_mut().unwrap(), &mut first).unwrap();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    wait_until_gone(&mark);
+    // And with the process that it is bound to.
+    let mut owner = Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = owner.id().to_string();
+    let mut bound = project.server();
+    bound.args(["exec", "--ends-with", &pid, "--", "sleep", &mark]);
+    let mut bound = bound.spawn().unwrap();
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert_eq!(bound.wait().unwrap().code(), Some(143));
+    wait_until_gone(&mark);
+}
+
+/// A terminal with a shell in it.
+struct Terminal {
+    running: Running,
+}
+
+impl Terminal {
+    async fn open(project: &Project, script: &[&str]) -> Self {
+        let program = server().to_str().unwrap();
+        let command = Run::new("bash", project.path())
+            .args(["--norc", "--noprofile"])
+            .args(script.iter().copied())
+            .env("PS1", "ready> ")
+            .env("EXEC", format!("{program} exec --"))
+            .env("TERM", "xterm")
+            .env("HISTFILE", "/dev/null")
+            .terminal(TerminalSize { columns: 91, rows: 33 })
+            .stdin(Stdin::Piped)
+            .limits(Limits::default().timeout(Duration::from_secs(60)));
+        Self { running: Runner::new().start(command).await.expect("it starts") }
+    }
+
+    fn shown(&self) -> String {
+        text(&self.running.snapshot(Stream::Stdout, 0, 1 << 20).bytes)
+    }
+
+    async fn type_text(&self, typed: &str) {
+        self.running.write_stdin(typed.as_bytes()).await.expect("it reads");
+    }
+
+    /// Waits until `expected` has been shown `times` times.
+    async fn wait_for(&self, expected: &str, times: usize) {
+        let deadline = Instant::now() + Duration::from_secs(40);
+        while self.shown().matches(expected).count() < times {
+            assert!(Instant::now() < deadline, "no {expected:?}: {}", self.shown());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+fn on_runtime(work: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work);
+}
+
+#[test]
+fn on_a_terminal_size_control_keys_and_job_control_are_as_without_it() {
+    let project = Project::empty();
+    let mark = unique_seconds();
+    on_runtime(async {
+        let terminal = Terminal::open(&project, &["-i"]).await;
+        terminal.type_text("$EXEC sh -c 'stty size; tty -s && echo is a t''ty'\r").await;
+        terminal.wait_for("33 91", 1).await;
+        terminal.wait_for("is a tty", 1).await;
+        // Control-Z stops the job, `fg` continues it, control-C ends it.
+        terminal.type_text(&format!("$EXEC sleep {mark}\r")).await;
+        terminal.wait_for(&format!("sleep {mark}"), 1).await;
+        wait_until_started(&mark).await;
+        terminal.type_text("\x1a").await;
+        terminal.wait_for("Stopped", 1).await;
+        terminal.type_text("fg\r").await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        terminal.wait_for("sleep", 2).await;
+        terminal.type_text("\x03").await;
+        terminal.type_text("echo code $?-\r").await;
+        terminal.wait_for("code 130-", 1).await;
+        wait_until_gone(&mark);
+        terminal.type_text("exit\r").await;
+    });
+}
+
+async fn wait_until_started(mark: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+        if lines.any(|line| line == format!("sleep\0{mark}\0").as_bytes()) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "sleep {mark} did not start");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[test]
+fn a_full_screen_program_works_and_the_terminal_is_put_back_when_it_is_ended() {
+    let project = Project::empty();
+    let lines: String = (1..=200).map(|number| format!("line number {number}\n")).collect();
+    project.write("long.txt", &lines);
+    let shell_in = |program: &str| std::path::Path::new("/usr/bin").join(program).exists().then_some(());
+    if skipped_tests::require(shell_in("less"), "no less; apt-get install less").is_none() {
+        return;
+    }
+    on_runtime(async {
+        let terminal = Terminal::open(&project, &["-i"]).await;
+        terminal.type_text("$EXEC less long.txt\r").await;
+        terminal.wait_for("line number 32", 1).await;
+        terminal.type_text("G").await;
+        terminal.wait_for("line number 200", 1).await;
+        terminal.type_text("q").await;
+        terminal.type_text("echo left $?-\r").await;
+        terminal.wait_for("left 0-", 1).await;
+        // One that is ended at its limit leaves no raw terminal behind.
+        terminal.type_text("${EXEC% --} --timeout 1 -- less long.txt\r").await;
+        terminal.wait_for("its time limit", 1).await;
+        terminal.type_text("stty -a | tr ';' '\\n' | grep -o -e '-*icanon' -e '-*echo\\b' | tr '\\n' '+'; echo .\r").await;
+        terminal.wait_for("icanon+echo+", 1).await;
+        assert!(!terminal.shown().contains("-icanon+"), "{}", terminal.shown());
+        terminal.type_text("exit\r").await;
+    });
+}
