@@ -59,8 +59,10 @@ impl NamespaceFixture {
             .limits(Limits::default().timeout(Duration::from_secs(60)))
     }
 
+    /// Returns the lowest level of confinement, so that it is the network namespace that refuses.
     fn confinement(&self) -> Confinement {
-        Confinement::project([self.root.path()], self.root.path()).network(true)
+        let confinement = Confinement::project([self.root.path()], self.root.path()).network(true);
+        confinement.level(ConfinementLevel::Filesystem)
     }
 
     async fn inside(&self, script: &str, arguments: &[&str]) -> Output {
