@@ -148,14 +148,14 @@ impl NativeToolHost {
     /// it, which holds the temporary folder of the commands.
     ///
     /// # Errors
-    /// The settings demand confinement, and it cannot be set up.
+    /// The settings demand confinement, and it cannot be set up; or the role's network cannot be limited here.
     pub fn confinement(&self) -> Result<(Option<Confinement>, Box<dyn std::any::Any>), Error> {
         let policy =
             confinement::confine(&self.settings, &self.workspace, &self.policy, &self.caller, &self.facts)?;
         let facts = self.facts.iter().find(|facts| facts.name == "run_command");
         let scope = facts.and_then(|facts| self.policy.scope(&self.caller, facts)).unwrap_or_default();
         let scope = core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
-        let confinement = policy.confinement_within(&scope);
+        let confinement = policy.confinement_within(&scope)?;
         Ok((confinement, Box::new(policy)))
     }
 
