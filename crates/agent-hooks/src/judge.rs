@@ -291,12 +291,12 @@ impl Judgement<'_> {
         let paths =
             self.effects.patched_paths(patch).map_err(|error| denied(format!("the patch: {error}")))?;
         for patched in &paths {
-            let path = match patched {
-                PatchedPath::Edited(path)
-                | PatchedPath::Created(path)
-                | PatchedPath::Removed(path)
-                | PatchedPath::Moved(path) => path,
-                _ => return Err(denied("the patch does what is not known here".to_owned())),
+            let (PatchedPath::Edited(path)
+            | PatchedPath::Created(path)
+            | PatchedPath::Removed(path)
+            | PatchedPath::Moved(path)) = patched
+            else {
+                return Err(denied("the patch does what is not known here".to_owned()));
             };
             self.check_path(&joined(folder, Some(path)), Access::Write)
                 .map_err(|reason| denied(format!("`{path}`: {reason}")))?;
