@@ -7,11 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClosedAddressKind {
-    /// This machine: 127.0.0.0/8, ::1, and the unspecified addresses, which connect to it too.
+    /// This machine: 127.0.0.0/8, `::1`, and the unspecified addresses, which connect to it too.
     Loopback,
     /// Networks of an organisation: RFC 1918, RFC 6598 and unique local addresses.
     Private,
-    /// The link: 169.254.0.0/16 and fe80::/10, where the metadata services of clouds are.
+    /// The link: 169.254.0.0/16 and `fe80::/10`, where the metadata services of clouds are.
     LinkLocal,
     /// A metadata service of a cloud at an address outside the other kinds.
     Metadata,

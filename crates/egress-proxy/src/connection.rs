@@ -27,7 +27,7 @@ pub(crate) struct Destination {
 /// The first byte of SOCKS5.
 const SOCKS5: u8 = 5;
 
-/// A fatal TLS alert, "unrecognized_name" (RFC 6066), for a client whose handshake is refused.
+/// A fatal TLS alert, `unrecognized_name` (RFC 6066), for a client whose handshake is refused.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
 /// Serves a client to the end of its connection. Errors end only this connection.

@@ -102,12 +102,9 @@ impl EgressProxy {
             loop {
                 // Before the accept: those that are too many wait in the kernel's queue.
                 let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-                let stream = match listener.accept().await {
-                    Ok((stream, _)) => stream,
-                    Err(_) => {
-                        tokio::time::sleep(ACCEPT_ERROR_WAIT).await;
-                        continue;
-                    }
+                let Ok((stream, _)) = listener.accept().await else {
+                    tokio::time::sleep(ACCEPT_ERROR_WAIT).await;
+                    continue;
                 };
                 while clients.try_join_next().is_some() {}
                 let state = Arc::clone(&state);

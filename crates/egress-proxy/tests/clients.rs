@@ -86,7 +86,7 @@ impl RegistryFixture {
     }
 }
 
-/// The pages of the registry: a packument of npm, and an index of PyPI's form.
+/// The pages of the registry: a packument of npm, and an index of a Python registry.
 fn page(path: &str) -> (&'static str, String) {
     match path {
         "/tiny" => {

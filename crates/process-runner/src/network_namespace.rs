@@ -5,14 +5,14 @@ use std::io;
 
 use crate::tree::NamespaceHandle;
 
-/// A network namespace with a loopback interface and nothing else (network_namespaces(7)).
+/// A network namespace with a loopback interface and nothing else (`network_namespaces(7)`).
 ///
 /// A program that [`Command::network_namespace`](crate::Command::network_namespace) starts in it has no route to any
 /// host, no port of this machine, and no abstract Unix socket of another namespace. What listens in the namespace, it
 /// reaches: [`run`](Self::run) lets this process bind a listener there, and serve it from outside. Clones are the same
 /// namespace, which lasts as long as a clone or a process in it.
 ///
-/// It works on Linux, for root and where a user may make user namespaces (user_namespaces(7)). Unix sockets that have a path are no part of a network
+/// It works on Linux, for root and where a user may make user namespaces (`user_namespaces(7)`). Unix sockets that have a path are no part of a network
 /// namespace: they are reached wherever file permissions allow it.
 #[derive(Clone)]
 pub struct NetworkNamespace(NamespaceHandle);
