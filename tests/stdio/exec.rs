@@ -21,7 +21,8 @@ fn streams_exit_codes_and_signals_are_those_of_the_command() {
     let project = Project::empty();
     let mut child = project.server();
     child.args(["exec", "--", "sh", "-c", "cat; echo err >&2; exit 7"]);
-    let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"\x00\xffbytes").unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (&b"\x00\xffbytes"[..], &b"err\n"[..]));
@@ -29,7 +30,10 @@ fn streams_exit_codes_and_signals_are_those_of_the_command() {
     let output = exec(&project, &["exec", "--", "sh", "-c", "kill -USR1 $$"]);
     assert_eq!(output.status.signal(), Some(10), "{output:?}");
     let output = exec(&project, &["exec", "--", "/nonexistent/program"]);
-    assert!(output.status.code() == Some(2) && text(&output.stderr).contains("/nonexistent/program"), "{output:?}");
+    assert!(
+        output.status.code() == Some(2) && text(&output.stderr).contains("/nonexistent/program"),
+        "{output:?}"
+    );
     let output = exec(&project, &["shell", "-c", "echo $((6 * 7)); exit 3"]);
     assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("42\n", Some(3)));
 }
@@ -37,17 +41,15 @@ fn streams_exit_codes_and_signals_are_those_of_the_command() {
 #[test]
 fn a_role_is_refused_what_it_may_not_run_and_confined_in_what_it_may() {
     let project = Project::empty();
-    for (role, line) in [
-        ("readonly", "true"),
-        ("worker", "claude -p x"),
-        ("worker", "echo x > /tmp/x"),
-        ("worker", "$X"),
-    ] {
+    for (role, line) in
+        [("readonly", "true"), ("worker", "claude -p x"), ("worker", "echo x > /tmp/x"), ("worker", "$X")]
+    {
         let output = exec(&project, &["--role", role, "exec", "--", "bash", "-c", line]);
         assert_eq!(output.status.code(), Some(126), "{line}: {output:?}");
         assert!(text(&output.stderr).contains(&format!("refused for the role {role}")), "{output:?}");
     }
-    let output = exec(&project, &["--role", "worker", "exec", "--", "sh", "-c", "echo $CORETOOLS_ROLE; touch made"]);
+    let output =
+        exec(&project, &["--role", "worker", "exec", "--", "sh", "-c", "echo $CORETOOLS_ROLE; touch made"]);
     assert_eq!(text(&output.stdout), "worker\n", "{output:?}");
     assert!(project.path().join("made").exists());
 }
@@ -58,7 +60,10 @@ fn wait_until_gone(mark: &str) {
     loop {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         let lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
-        let alive: Vec<String> = lines.map(|line| text(&line).replace('\0', " ")).filter(|line| line.starts_with("sleep") && line.contains(mark)).collect();
+        let alive: Vec<String> = lines
+            .map(|line| text(&line).replace('\0', " "))
+            .filter(|line| line.starts_with("sleep") && line.contains(mark))
+            .collect();
         if alive.is_empty() {
             return;
         }
@@ -77,11 +82,15 @@ fn the_whole_tree_ends_with_the_command_at_a_limit_and_when_exec_is_killed() {
     let output = exec(&project, &["exec", "--", "sh", "-c", &line("exit 4")]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     wait_until_gone(&mark);
-    let output = exec(&project, &["exec", "--timeout", "0.5", "--", "sh", "-c", &line(&format!("sleep {mark}"))]);
+    let output =
+        exec(&project, &["exec", "--timeout", "0.5", "--", "sh", "-c", &line(&format!("sleep {mark}"))]);
     assert_eq!(output.status.code(), Some(124), "{output:?}");
     wait_until_gone(&mark);
     let output = exec(&project, &["exec", "--idle-timeout", "0.5", "--", "sleep", &mark]);
-    assert!(output.status.code() == Some(124) && text(&output.stderr).contains("nothing happened"), "{output:?}");
+    assert!(
+        output.status.code() == Some(124) && text(&output.stderr).contains("nothing happened"),
+        "{output:?}"
+    );
     assert!(began.elapsed() < Duration::from_secs(60));
     // A busy command is not idle.
     let busy = "end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do :; done; exit 5";
@@ -102,10 +111,14 @@ fn the_whole_tree_ends_with_the_command_at_a_limit_and_when_exec_is_killed() {
     let mut bound = project.server();
     bound.args(["exec", "--ends-with", &pid, "--", "sleep", &mark]);
     let mut bound = bound.spawn().unwrap();
+    on_runtime(wait_until_started(&mark));
     owner.kill().unwrap();
     owner.wait().unwrap();
     assert_eq!(bound.wait().unwrap().code(), Some(143));
     wait_until_gone(&mark);
+    // One that has ended before starts nothing.
+    let output = exec(&project, &["exec", "--ends-with", &pid, "--", "touch", "made"]);
+    assert!(output.status.code() == Some(143) && !project.path().join("made").exists(), "{output:?}");
 }
 
 /// A terminal with a shell in it.
@@ -167,8 +180,8 @@ fn on_a_terminal_size_control_keys_and_job_control_are_as_without_it() {
         terminal.type_text("\x1a").await;
         terminal.wait_for("Stopped", 1).await;
         terminal.type_text("fg\r").await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        terminal.wait_for("sleep", 2).await;
+        // Typed, stopped, and continued.
+        terminal.wait_for(&format!("sleep {mark}"), 3).await;
         terminal.type_text("\x03").await;
         terminal.type_text("echo code $?-\r").await;
         terminal.wait_for("code 130-", 1).await;
@@ -211,7 +224,11 @@ fn a_full_screen_program_works_and_the_terminal_is_put_back_when_it_is_ended() {
         // One that is ended at its limit leaves no raw terminal behind.
         terminal.type_text("${EXEC% --} --timeout 1 -- less long.txt\r").await;
         terminal.wait_for("its time limit", 1).await;
-        terminal.type_text("stty -a | tr ';' '\\n' | grep -o -e '-*icanon' -e '-*echo\\b' | tr '\\n' '+'; echo .\r").await;
+        terminal
+            .type_text(
+                "stty -a | tr ';' '\\n' | grep -o -e '-*icanon' -e '-*echo\\b' | tr '\\n' '+'; echo .\r",
+            )
+            .await;
         terminal.wait_for("icanon+echo+", 1).await;
         assert!(!terminal.shown().contains("-icanon+"), "{}", terminal.shown());
         terminal.type_text("exit\r").await;

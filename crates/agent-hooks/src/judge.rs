@@ -67,7 +67,7 @@ pub struct HookJudge<'a> {
     /// True for a caller who may do everything there is: what cannot be judged is then allowed.
     pub is_unrestricted: bool,
     /// The names of the programs that this project installs: a copy with another role would be another caller.
-    pub own_programs: &'a [&'a str],
+    pub own_programs: &'a [String],
     /// The names that clients have for our own server. It judges the arguments of its calls itself.
     pub own_servers: &'a [&'a str],
 }

@@ -39,7 +39,7 @@ fn none_of_200_harmless_texts_is_touched() {
     assert!(alarms.is_empty(), "{} false alarms:\n{}", alarms.len(), alarms.join("\n"));
 }
 
-/// What follows a secret stays: masks take the secret and no more, so that the text can still be read.
+/// The text around a secret stays: masks take the secret and no more, so that the text can still be read.
 #[test]
 fn what_is_beside_a_secret_stays() {
     let spoiled: Vec<_> = text::secrets()

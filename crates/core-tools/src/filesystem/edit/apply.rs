@@ -6,6 +6,7 @@ use std::time::Duration;
 use similar::TextDiff;
 
 use super::insert::insert;
+use super::problem::EditProblem;
 use super::replace::{EditedText, replace};
 use super::request::{EditChange, EditFile, EditResult};
 use super::secrets::FileSecrets;
@@ -82,7 +83,7 @@ fn edit(workspace: &Workspace, input: &EditFile, redactor: Option<&Redactor>) ->
     let made = make_edits(&original, &changes, &display_path, &secrets);
     let (edited, replacements) = match made {
         Ok(made) => made,
-        Err(error) => return secrets.mask(Err(error)),
+        Err(error) => return Err(without_secrets(error, &secrets)),
     };
     let mut notes = Vec::new();
     if edited == original {
@@ -99,7 +100,19 @@ fn edit(workspace: &Workspace, input: &EditFile, redactor: Option<&Redactor>) ->
     if let Some(note) = truncate_diff(&mut diff) {
         notes.push(note);
     }
-    secrets.mask(Ok(EditResult { path: display_path, diff, replacements, dry_run: input.dry_run, notes }))
+    secrets.mask(&mut diff);
+    Ok(EditResult { path: display_path, diff, replacements, dry_run: input.dry_run, notes })
+}
+
+/// Returns the error without the secrets in the lines that it shows.
+fn without_secrets(error: Error, secrets: &FileSecrets) -> Error {
+    match error {
+        Error::Edit { path, number, count, problem: EditProblem::NotFound { mut nearest, blanks_only } } => {
+            nearest.iter_mut().for_each(|(_, line)| secrets.mask(line));
+            Error::Edit { path, number, count, problem: EditProblem::NotFound { nearest, blanks_only } }
+        }
+        error => error,
+    }
 }
 
 /// Makes the edits on a copy. Returns it with the number of pieces replaced.

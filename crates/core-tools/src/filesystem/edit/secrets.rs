@@ -3,92 +3,84 @@
 //! Redaction recognises a secret by its form and by the name beside it. An edit that removes the name, or a part of the
 //! value, would show the rest, and one that finds a part of the value would say how it begins.
 
-use memchr::memmem;
+use std::collections::HashMap;
 
-use super::problem::EditProblem;
-use super::request::EditResult;
-use crate::filesystem::error::Error;
 use crate::redact::Redactor;
 
 /// Values with fewer bytes are found in ordinary text.
 const MIN_BYTES: usize = 6;
-/// What stands in the place of a value that a changed text would no longer hide.
+/// The mark in the place of a value that a changed text would no longer hide.
 const MASK: &str = "[redacted:secret]";
 
 /// The values that are masked in the file as it was.
 #[derive(Debug, Default)]
 pub(super) struct FileSecrets {
-    values: Vec<String>,
+    /// By their first bytes, so that a text is looked through once, however many there are; the longest first.
+    by_beginning: HashMap<[u8; MIN_BYTES], Vec<String>>,
+    longest: usize,
 }
 
 impl FileSecrets {
     /// Finds the secrets of `original` with `redactor`.
     pub(super) fn new(original: &[u8], redactor: Option<&Redactor>) -> Self {
-        let Some(redactor) = redactor else { return Self::default() };
+        let mut secrets = Self::default();
+        let Some(redactor) = redactor else { return secrets };
         let text = String::from_utf8_lossy(original);
-        let mut values: Vec<String> = redactor
-            .spans(&text)
-            .into_iter()
-            .filter_map(|span| text.get(span))
-            .filter(|value| value.len() >= MIN_BYTES)
-            .map(str::to_owned)
-            .collect();
-        // The longest first, so that a value which is a part of another leaves nothing of that.
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        values.dedup();
-        Self { values }
+        for value in redactor.spans(&text).into_iter().filter_map(|span| text.get(span)) {
+            let Some(beginning) = value.as_bytes().first_chunk::<MIN_BYTES>() else { continue };
+            secrets.longest = secrets.longest.max(value.len());
+            secrets.by_beginning.entry(*beginning).or_default().push(value.to_owned());
+        }
+        for values in secrets.by_beginning.values_mut() {
+            values.sort_by_key(|value| std::cmp::Reverse(value.len()));
+            values.dedup();
+        }
+        secrets
     }
 
     /// Keeps those of `positions`, where a text of `length` bytes begins in `text`, that take no secret apart.
     pub(super) fn retain_whole(&self, text: &[u8], positions: &mut Vec<usize>, length: usize) {
-        if positions.is_empty() {
+        if self.by_beginning.is_empty() {
             return;
         }
-        for value in &self.values {
-            for start in memmem::find_iter(text, value.as_bytes()) {
-                let end = start + value.len();
-                positions.retain(|&position| {
-                    let overlaps = position < end && start < position + length;
-                    let is_whole = position <= start && end <= position + length;
-                    !overlaps || is_whole
-                });
-            }
-        }
+        positions.retain(|&position| {
+            let end = position + length;
+            // One that begins before the text and reaches into it, or begins in it and reaches out.
+            let before = position.saturating_sub(self.longest)..position;
+            let takes_apart = before
+                .chain(position..end)
+                .filter_map(|start| Some((start, start + self.longest_at(text, start)?.len())))
+                .any(|(from, to)| position < to && (from < position || to > end));
+            !takes_apart
+        });
     }
 
-    /// Masks the secrets in what is returned of an edit.
-    pub(super) fn mask(&self, result: Result<EditResult, Error>) -> Result<EditResult, Error> {
-        if self.values.is_empty() {
-            return result;
+    /// Masks the secrets in `text`.
+    pub(super) fn mask(&self, text: &mut String) {
+        if self.by_beginning.is_empty() {
+            return;
         }
-        match result {
-            Ok(mut edited) => {
-                self.mask_text(&mut edited.diff);
-                Ok(edited)
+        let mut masked = String::with_capacity(text.len());
+        let (mut copied, mut at) = (0, 0);
+        while at < text.len() {
+            match self.longest_at(text.as_bytes(), at) {
+                Some(value) => {
+                    masked.push_str(&text[copied..at]);
+                    masked.push_str(MASK);
+                    at += value.len();
+                    copied = at;
+                }
+                None => at += 1,
             }
-            Err(Error::Edit {
-                path,
-                number,
-                count,
-                problem: EditProblem::NotFound { mut nearest, blanks_only },
-            }) => {
-                nearest.iter_mut().for_each(|(_, line)| self.mask_text(line));
-                Err(Error::Edit {
-                    path,
-                    number,
-                    count,
-                    problem: EditProblem::NotFound { nearest, blanks_only },
-                })
-            }
-            Err(error) => Err(error),
         }
+        masked.push_str(&text[copied..]);
+        *text = masked;
     }
 
-    fn mask_text(&self, text: &mut String) {
-        for value in &self.values {
-            if text.contains(value.as_str()) {
-                *text = text.replace(value.as_str(), MASK);
-            }
-        }
+    /// Returns the longest secret that begins at `at`.
+    fn longest_at(&self, text: &[u8], at: usize) -> Option<&str> {
+        let rest = text.get(at..)?;
+        let values = self.by_beginning.get(rest.first_chunk::<MIN_BYTES>()?)?;
+        values.iter().map(String::as_str).find(|value| rest.starts_with(value.as_bytes()))
     }
 }
