@@ -32,6 +32,7 @@ macro_rules! libraries {
 
 libraries! {
     did_you_mean,
+    egress_proxy,
     json_rpc,
     redaction,
     trusted_file,

@@ -111,10 +111,14 @@ fn the_whole_tree_ends_with_the_command_at_a_limit_and_when_exec_is_killed() {
     let mut bound = project.server();
     bound.args(["exec", "--ends-with", &pid, "--", "sleep", &mark]);
     let mut bound = bound.spawn().unwrap();
+    on_runtime(wait_until_started(&mark));
     owner.kill().unwrap();
     owner.wait().unwrap();
     assert_eq!(bound.wait().unwrap().code(), Some(143));
     wait_until_gone(&mark);
+    // One that has ended before starts nothing.
+    let output = exec(&project, &["exec", "--ends-with", &pid, "--", "touch", "made"]);
+    assert!(output.status.code() == Some(143) && !project.path().join("made").exists(), "{output:?}");
 }
 
 /// A terminal with a shell in it.
@@ -176,8 +180,8 @@ fn on_a_terminal_size_control_keys_and_job_control_are_as_without_it() {
         terminal.type_text("\x1a").await;
         terminal.wait_for("Stopped", 1).await;
         terminal.type_text("fg\r").await;
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        terminal.wait_for("sleep", 2).await;
+        // Typed, stopped, and continued.
+        terminal.wait_for(&format!("sleep {mark}"), 3).await;
         terminal.type_text("\x03").await;
         terminal.type_text("echo code $?-\r").await;
         terminal.wait_for("code 130-", 1).await;

@@ -67,7 +67,7 @@ pub struct HookJudge<'a> {
     /// True for a caller who may do everything there is: what cannot be judged is then allowed.
     pub is_unrestricted: bool,
     /// The names of the programs that this project installs: a copy with another role would be another caller.
-    pub own_programs: &'a [&'a str],
+    pub own_programs: &'a [String],
     /// The names that clients have for our own server. It judges the arguments of its calls itself.
     pub own_servers: &'a [&'a str],
 }
@@ -291,12 +291,12 @@ impl Judgement<'_> {
         let paths =
             self.effects.patched_paths(patch).map_err(|error| denied(format!("the patch: {error}")))?;
         for patched in &paths {
-            let path = match patched {
-                PatchedPath::Edited(path)
-                | PatchedPath::Created(path)
-                | PatchedPath::Removed(path)
-                | PatchedPath::Moved(path) => path,
-                _ => return Err(denied("the patch does what is not known here".to_owned())),
+            let (PatchedPath::Edited(path)
+            | PatchedPath::Created(path)
+            | PatchedPath::Removed(path)
+            | PatchedPath::Moved(path)) = patched
+            else {
+                return Err(denied("the patch does what is not known here".to_owned()));
             };
             self.check_path(&joined(folder, Some(path)), Access::Write)
                 .map_err(|reason| denied(format!("`{path}`: {reason}")))?;

@@ -220,7 +220,7 @@ impl Judgement<'_> {
                 if AGENTS.contains(&name) {
                     self.authorize_agent(name, folder, &format!("{native}: {name}"))?;
                 }
-                if self.own_programs.contains(&name) {
+                if self.own_programs.iter().any(|own| own == name) {
                     let harmless = program.words.get(1..).unwrap_or_default();
                     if harmless
                         .iter()

@@ -139,15 +139,17 @@ impl ApprovalQueue {
     /// [`Error::NotPending`]: another answer came before, or the call has ended.
     pub fn answer(&self, id: &str, answer: ApprovalAnswer) -> Result<(), Error> {
         let mut state = self.state();
-        let queued = state
+        let (key, question) = state
             .pending
-            .values_mut()
-            .find(|queued| queued.question.id == id && queued.answer.is_none())
+            .iter()
+            .find(|(_, queued)| queued.question.id == id && queued.answer.is_none())
+            .map(|(key, queued)| (*key, queued.question.question.clone()))
             .ok_or(Error::NotPending)?;
-        queued.answer = Some(answer.clone());
-        queued.answered.notify_one();
-        let question = queued.question.question.clone();
         state.record(&question, &answer);
+        if let Some(queued) = state.pending.get_mut(&key) {
+            queued.answer = Some(answer);
+            queued.answered.notify_one();
+        }
         Ok(())
     }
 

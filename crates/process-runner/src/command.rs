@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::confine::Confinement;
+use crate::confine::{Confinement, ConfinementProblem};
 use crate::environment::{CommandEnvironment, EnvPolicy};
 use crate::error::{SpawnError, SpawnErrorKind};
 use crate::events::EventOptions;
 use crate::limits::Limits;
 use crate::lines::OutputLine;
+use crate::network_namespace::NetworkNamespace;
 use crate::outcome::Stream;
 use crate::secrets::Secrets;
 use crate::stdin::Stdin;
@@ -40,6 +41,7 @@ pub struct Command {
     pub(crate) secrets: Option<Secrets>,
     pub(crate) marker: bool,
     pub(crate) confinement: Option<Confinement>,
+    pub(crate) network_namespace: Option<NetworkNamespace>,
     pub(crate) events: Option<EventOptions>,
     pub(crate) on_line: Option<LineCallback>,
 }
@@ -105,6 +107,7 @@ impl Command {
             secrets: None,
             marker: true,
             confinement: None,
+            network_namespace: None,
             events: None,
             on_line: None,
         }
@@ -192,6 +195,17 @@ impl Command {
             self = self.env("TMPDIR", folder.to_owned());
         }
         self.confinement = Some(confinement);
+        self
+    }
+
+    /// Starts the program in a network namespace. The default is that of this process.
+    ///
+    /// The program gets a [confinement](Self::confined) too, without which root could leave the namespace: a command
+    /// that has none does not start. It loses the capabilities that a confined root loses, on kernels without Landlock
+    /// as well.
+    #[must_use]
+    pub fn network_namespace(mut self, namespace: NetworkNamespace) -> Self {
+        self.network_namespace = Some(namespace);
         self
     }
 
@@ -354,6 +368,10 @@ impl Command {
         if self.terminal.is_some() && !cfg!(unix) {
             let (part, problem) = ("the terminal".to_owned(), "is not to be had on this system");
             return Err(self.error(SpawnErrorKind::InvalidInput { part, problem }, None));
+        }
+        if self.network_namespace.is_some() && self.confinement.is_none() {
+            let problem = ConfinementProblem::NamespaceUnconfined;
+            return Err(self.error(SpawnErrorKind::Confinement { problem }, None));
         }
         if let Some(Err(problem)) = self.confinement.as_ref().map(Confinement::check) {
             return Err(self.error(SpawnErrorKind::Confinement { problem }, None));

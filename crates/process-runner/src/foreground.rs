@@ -113,6 +113,9 @@ impl ForegroundRun {
             Some(pid) => TreeOwner::watch(pid).map_err(failed)?,
             None => TreeOwner::none(),
         };
+        if owner.has_ended() {
+            return Ok(ForegroundEnd::OwnerEnded);
+        }
         let inherited = InheritedEnv::without(&[]);
         let run = RunId::next();
         let guardian = self.guardian.clone().map(GuardianLink::new);

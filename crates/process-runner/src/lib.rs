@@ -68,6 +68,7 @@ mod foreground;
 pub mod guardian;
 mod limits;
 mod lines;
+mod network_namespace;
 mod outcome;
 #[cfg(unix)]
 mod reaper;
@@ -100,6 +101,7 @@ pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEv
 pub use foreground::{ForegroundEnd, ForegroundRun, end_as};
 pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
 pub use lines::OutputLine;
+pub use network_namespace::{NetworkNamespace, NetworkNamespaceError};
 pub use outcome::{
     Containment, ExitStatus, LeftoverProcess, Output, ResourceUsage, StdinReport, Stream, Termination,
 };

@@ -183,6 +183,11 @@ impl Approval {
         &self.approver
     }
 
+    /// Uses the approval up, and returns the person who gave it.
+    pub(crate) fn into_approver(self) -> Arc<str> {
+        self.approver
+    }
+
     /// Returns true if it is for the call with this fingerprint.
     pub(crate) fn is_for(&self, fingerprint: CallFingerprint) -> bool {
         self.request.fingerprint == fingerprint

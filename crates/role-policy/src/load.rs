@@ -234,6 +234,24 @@ impl<'a> PolicyLoader<'a> {
                     })),
                     commands: None,
                     sql_read_only: false,
+                    network: None,
+                    arguments: Vec::new(),
+                    only: false,
+                    additional_arguments: false,
+                    reason: None,
+                    otherwise: Otherwise::Deny,
+                }));
+            }
+            // A rule too, so that the narrower holds of two roles and of a role and what it extends.
+            if let Some((line, network)) = &part.network {
+                role.rules.push(Arc::new(Rule {
+                    label: self.label(name, "network", *line),
+                    line: *line,
+                    tools: vec![ToolSelector::Name("*".to_owned())],
+                    paths: None,
+                    commands: None,
+                    sql_read_only: false,
+                    network: Some(network.clone()),
                     arguments: Vec::new(),
                     only: false,
                     additional_arguments: false,
@@ -249,6 +267,7 @@ impl<'a> PolicyLoader<'a> {
                     paths: rule.paths.clone().map(Arc::new),
                     commands: rule.commands.clone(),
                     sql_read_only: rule.sql_read_only,
+                    network: rule.network.clone(),
                     arguments: rule.arguments.clone(),
                     only: rule.only,
                     additional_arguments: rule.additional_arguments,

@@ -262,7 +262,7 @@ impl Policy {
             return Err(Refusal::Approval(request));
         }
         let decision =
-            Decision { rule: Arc::clone(request.rule()), approver: Some(Arc::clone(approval.approver())) };
+            Decision { rule: Arc::clone(request.rule()), approver: Some(approval.into_approver()) };
         Ok(Authorized::new(call, decision, judgement.scope))
     }
 

@@ -6,6 +6,7 @@ use crate::path_rule::PathRule;
 use crate::problem::{PolicyProblem, Severity};
 use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, ToolSelector};
 use crate::system_calls::SystemCallGroup;
+use egress_proxy::{AllowedHosts, NetworkAccess};
 use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -45,6 +46,8 @@ pub(crate) struct DraftRole {
     pub(crate) may_use: Vec<LocatedText>,
     pub(crate) documents: Vec<String>,
     pub(crate) roots: Option<Vec<String>>,
+    /// The network that programs may reach, and its line.
+    pub(crate) network: Option<(usize, NetworkAccess)>,
     /// Groups of system calls that programs may make. A role has those of the roles that it extends too.
     pub(crate) system_calls: Vec<SystemCallGroup>,
     pub(crate) limits: RoleLimits,
@@ -60,6 +63,7 @@ pub(crate) struct DraftRule {
     pub(crate) paths: Option<PathRule>,
     pub(crate) commands: Option<CommandRule>,
     pub(crate) sql_read_only: bool,
+    pub(crate) network: Option<NetworkAccess>,
     pub(crate) arguments: Vec<ArgumentRule>,
     pub(crate) only: bool,
     pub(crate) additional_arguments: bool,
@@ -76,6 +80,10 @@ pub(crate) struct PolicyExample {
     pub(crate) tool: Option<String>,
     pub(crate) arguments: Map<String, Value>,
 }
+
+/// The forms of `network`.
+const NETWORK_FORMS: &str =
+    "\"none\", \"allow\" or { hosts = [\"git.example.com\", \"*.packages.example:443\"] }";
 
 /// The decision that an example expects. It is displayed as the participle of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,7 +257,7 @@ impl DraftReader<'_> {
     }
 
     fn role(&mut self, name: LocatedText, table: &DeTable<'_>) -> DraftRole {
-        const KEYS: [&str; 14] = [
+        const KEYS: [&str; 15] = [
             "description",
             "extends",
             "allow",
@@ -258,6 +266,7 @@ impl DraftReader<'_> {
             "may_use",
             "documents",
             "roots",
+            "network",
             "system_calls",
             "limits",
             "require",
@@ -266,7 +275,7 @@ impl DraftReader<'_> {
             "must_deny",
         ];
         let mut role = DraftRole { name, ..DraftRole::default() };
-        for (key, _, value) in self.members(table, &KEYS) {
+        for (key, line, value) in self.members(table, &KEYS) {
             match key {
                 "description" => role.description = self.text(value, key).unwrap_or_default().text,
                 "extends" => role.extends = self.texts(value, key),
@@ -276,6 +285,7 @@ impl DraftReader<'_> {
                 "may_use" => role.may_use = self.texts(value, key),
                 "documents" => role.documents = self.strings(value, key),
                 "roots" => role.roots = Some(self.folders(value, key)),
+                "network" => role.network = self.network(value).map(|network| (line, network)),
                 "system_calls" => role.system_calls = self.system_calls(value),
                 "limits" => role.limits = self.limits(value),
                 "require" => {
@@ -342,7 +352,7 @@ impl DraftReader<'_> {
     }
 
     fn rule(&mut self, line: usize, table: &DeTable<'_>) -> DraftRule {
-        const KEYS: [&str; 16] = [
+        const KEYS: [&str; 17] = [
             "id",
             "tools",
             "read_within",
@@ -351,6 +361,7 @@ impl DraftReader<'_> {
             "commands",
             "environment",
             "sql",
+            "network",
             "arguments",
             "only",
             "additional_arguments",
@@ -394,6 +405,7 @@ impl DraftReader<'_> {
                     Some("read") => rule.sql_read_only = true,
                     _ => self.expected(value, key, "\"read\""),
                 },
+                "network" => rule.network = self.network(value),
                 "arguments" => rule.arguments = self.arguments(value),
                 "only" => match value.get_ref().as_bool() {
                     Some(only) => rule.only = only,
@@ -434,12 +446,45 @@ impl DraftReader<'_> {
                 line,
                 format!(
                     "the rule `{}` requires nothing; it may have `read_within`, `write_within`, `not_within`, \
-                     `commands`, `sql`, `arguments` or `only`",
+                     `commands`, `sql`, `network`, `arguments` or `only`",
                     rule.id
                 ),
             );
         }
         rule
+    }
+
+    /// Reads `"none"`, `"allow"` or `{ hosts = […] }`.
+    fn network(&mut self, value: TomlField<'_, '_>) -> Option<NetworkAccess> {
+        let table = match value.get_ref() {
+            DeValue::String(text) if text == "none" => return Some(NetworkAccess::None),
+            DeValue::String(text) if text == "allow" => return Some(NetworkAccess::Allow),
+            DeValue::Table(table) => table,
+            DeValue::String(text) => {
+                let line = self.line_of(value);
+                self.error(line, format!("`network` is \"{text}\"; expected {NETWORK_FORMS}"));
+                return None;
+            }
+            _ => {
+                self.expected(value, "network", NETWORK_FORMS);
+                return None;
+            }
+        };
+        let mut hosts = None;
+        for (key, _, value) in self.members(table, &["hosts"]) {
+            let entries = self.texts(value, key);
+            for entry in &entries {
+                if let Err(error) = AllowedHosts::parse([&entry.text]) {
+                    self.error(entry.line, error.to_string());
+                }
+            }
+            hosts = AllowedHosts::parse(entries.iter().map(|entry| &entry.text)).ok();
+        }
+        if hosts.is_none() && table.is_empty() {
+            let line = self.line_of(value);
+            self.error(line, format!("`network` names no hosts; expected {NETWORK_FORMS}"));
+        }
+        hosts.map(NetworkAccess::Hosts)
     }
 
     fn arguments(&mut self, value: TomlField<'_, '_>) -> Vec<ArgumentRule> {

@@ -8,6 +8,7 @@ use crate::path_rule::PathRule;
 use crate::scope::CallScope;
 use crate::tool::{Effect, ToolFacts};
 use crate::violation::RuleViolation;
+use egress_proxy::NetworkAccess;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -129,6 +130,8 @@ pub(crate) struct Rule {
     pub(crate) paths: Option<Arc<PathRule>>,
     pub(crate) commands: Option<CommandRule>,
     pub(crate) sql_read_only: bool,
+    /// The network that programs may reach.
+    pub(crate) network: Option<NetworkAccess>,
     pub(crate) arguments: Vec<ArgumentRule>,
     /// True if no argument may be given but those named in `arguments`.
     pub(crate) only: bool,
@@ -190,10 +193,19 @@ impl Rule {
 
     /// Returns its conditions as text, without its name and line: equal for equal conditions.
     pub(crate) fn content(&self) -> String {
-        let Self { paths, commands, sql_read_only, arguments, only, additional_arguments, otherwise, .. } =
-            self;
+        let Self {
+            paths,
+            commands,
+            sql_read_only,
+            network,
+            arguments,
+            only,
+            additional_arguments,
+            otherwise,
+            ..
+        } = self;
         format!(
-            "{paths:?} {commands:?} {sql_read_only} {arguments:?} {only} {additional_arguments} {otherwise:?}"
+            "{paths:?} {commands:?} {sql_read_only} {network:?} {arguments:?} {only} {additional_arguments} {otherwise:?}"
         )
     }
 
@@ -201,6 +213,9 @@ impl Rule {
     pub(crate) fn extend(&self, scope: &mut CallScope) {
         scope.paths.extend(self.paths.iter().map(Arc::clone));
         scope.sql_read_only |= self.sql_read_only;
+        if let Some(network) = &self.network {
+            scope.narrow_network(network);
+        }
     }
 
     /// Judges a call. The error says what is allowed.
@@ -263,6 +278,9 @@ impl Rule {
         // What a tool of another server reaches is not declared at all.
         if self.paths.is_some() && tool.is_external() {
             return Err(RuleViolation::UndeclaredPaths { tool: tool.name.to_owned() });
+        }
+        if self.network.as_ref().is_some_and(|network| !network.is_unrestricted()) && tool.is_external() {
+            return Err(RuleViolation::UndeclaredNetwork { tool: tool.name.to_owned() });
         }
         if self.sql_read_only && !tool.effects.iter().any(|effect| matches!(effect, Effect::Sql(_))) {
             return Err(RuleViolation::UndeclaredDatabase { tool: tool.name.to_owned() });

@@ -1,17 +1,20 @@
-//! The paths and databases that an allowed call may reach.
+//! The paths, databases and hosts that an allowed call may reach.
 
 use crate::access::Access;
 use crate::path_rule::{PathRule, lies_in};
 use crate::violation::PathViolation;
+use egress_proxy::NetworkAccess;
 use std::sync::Arc;
 
-/// The paths and databases that a call may reach while it runs. Cheap to clone.
+/// The paths, databases and hosts that a call may reach while it runs. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct CallScope {
     /// The rules for paths, all of which must hold.
     pub(crate) paths: Vec<Arc<PathRule>>,
     /// True if a database may only be read.
     pub(crate) sql_read_only: bool,
+    /// The network that programs of the call may reach.
+    pub(crate) network: NetworkAccess,
 }
 
 impl CallScope {
@@ -23,6 +26,17 @@ impl CallScope {
             }
         }
         self.sql_read_only |= other.sql_read_only;
+        self.narrow_network(&other.network);
+    }
+
+    /// Leaves only the part of the network that `other` grants too.
+    pub(crate) fn narrow_network(&mut self, other: &NetworkAccess) {
+        self.network = self.network.narrowed_by(other);
+    }
+
+    /// Returns the network that the programs of the call may reach.
+    pub fn network(&self) -> &NetworkAccess {
+        &self.network
     }
 
     /// Returns true if every path that the server serves may be reached.

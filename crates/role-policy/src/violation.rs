@@ -72,6 +72,11 @@ pub(crate) enum RuleViolation {
          name them under `arguments`, with `within`"
     )]
     UndeclaredPaths { tool: String },
+    #[error(
+        "`{tool}` is another server's, whose connections this role's `network` cannot limit; limit the server itself, \
+         and give the tool to a role without `network`"
+    )]
+    UndeclaredNetwork { tool: String },
     #[error("`{argument}` may not be given")]
     UnknownArgument { argument: String },
     #[error(
@@ -124,6 +129,7 @@ impl RuleViolation {
             | Self::UndeclaredDatabase { .. }
             | Self::UndeclaredCommand { .. }
             | Self::UndeclaredPaths { .. }
+            | Self::UndeclaredNetwork { .. }
             | Self::UndeclaredArgument { .. }
             | Self::ArgumentVariant { .. }
             | Self::NotVariables { .. }

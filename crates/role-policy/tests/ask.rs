@@ -52,7 +52,10 @@ impl EffectResolver for Resolver {
     }
 }
 
-const RESOLVER: Resolver = Resolver(Cell::new("docs/a"));
+/// Returns a resolver of which no test changes where `link` leads.
+fn resolver() -> Resolver {
+    Resolver(Cell::new("docs/a"))
+}
 
 fn try_load(roles: &str) -> Result<Policy, String> {
     Policy::load(&format!("version = 1\n{roles}"), "roles.toml", &TOOLS)
@@ -75,7 +78,7 @@ fn judge(
     tool: ToolFacts<'_>,
     arguments: Value,
 ) -> Result<Authorized<Call>, Refusal> {
-    policy.authorize(caller, &tool, call(tool, arguments), &RESOLVER)
+    policy.authorize(caller, &tool, call(tool, arguments), &resolver())
 }
 
 fn asked(result: Result<Authorized<Call>, Refusal>) -> ApprovalRequest {
@@ -174,7 +177,7 @@ fn an_approval_runs_the_exact_call_of_the_exact_caller() {
     let arguments = json!({ "path": "a", "content": "x", "more": { "b": 1, "a": [true, null] } });
     let approve = || asked(judge(&policy, &caller, WRITE, arguments.clone())).approve("Ada, at the terminal");
     let run = |caller: &Caller, arguments: &Value| {
-        policy.authorize_approved(caller, &WRITE, call(WRITE, arguments.clone()), &RESOLVER, approve())
+        policy.authorize_approved(caller, &WRITE, call(WRITE, arguments.clone()), &resolver(), approve())
     };
     // The order of members is no part of the call.
     let reordered = json!({ "more": { "a": [true, null], "b": 1 }, "content": "x", "path": "a" });
@@ -215,7 +218,7 @@ fn an_approval_survives_a_change_of_the_policy_only_if_it_still_fits() {
     let arguments = json!({ "path": "docs/x" });
     let approve = || asked(judge(&before, &a, WRITE, arguments.clone())).approve("Ada");
     let run = |policy: &Policy| {
-        policy.authorize_approved(&a, &WRITE, call(WRITE, arguments.clone()), &RESOLVER, approve())
+        policy.authorize_approved(&a, &WRITE, call(WRITE, arguments.clone()), &resolver(), approve())
     };
     let moved = load(&format!("\n\n# A comment.\n[roles.a]\nallow = [\"*\"]\n{}", rule("\"src\"")));
     assert!(run(&moved).is_ok(), "only the line of the rule changed");
@@ -241,10 +244,10 @@ fn an_approved_path_is_what_the_call_may_reach_and_no_other() {
          write_within = [\"src\"]\nnot_within = [\"docs\", \"docs/deep/secret\"]\notherwise = \"ask\"",
     );
     let a = Caller::new("a");
-    let resolver = Resolver(Cell::new("docs/deep"));
-    let judge = || policy.authorize(&a, &WRITE, call(WRITE, json!({ "path": "link" })), &resolver);
+    let changing = Resolver(Cell::new("docs/deep"));
+    let judge = || policy.authorize(&a, &WRITE, call(WRITE, json!({ "path": "link" })), &changing);
     let run = |approval| {
-        policy.authorize_approved(&a, &WRITE, call(WRITE, json!({ "path": "link" })), &resolver, approval)
+        policy.authorize_approved(&a, &WRITE, call(WRITE, json!({ "path": "link" })), &changing, approval)
     };
     let scope = run(asked(judge()).approve("Ada")).expect("approved").scope().clone();
     let may_write = |path: &str| scope.check_path(Access::Write, path).is_ok();
@@ -253,7 +256,7 @@ fn an_approved_path_is_what_the_call_may_reach_and_no_other() {
     assert!(scope.check_path(Access::Read, "docs/deep").is_err(), "only writing was asked about");
     // The link leads elsewhere when the answer comes: nobody approved that.
     let approval = asked(judge()).approve("Ada");
-    resolver.0.set("docs/other");
+    changing.0.set("docs/other");
     assert!(matches!(run(approval), Err(Refusal::Approval(_))));
 }
 
@@ -269,7 +272,7 @@ fn a_patch_asks_about_each_part_that_its_tool_asks_about() {
     assert_eq!(conditions(&request).len(), 2);
     let arguments = json!({ "patch": "src/a\ndocs/b\nlib/c" });
     let approved =
-        policy.authorize_approved(&a, &PATCH, call(PATCH, arguments), &RESOLVER, request.approve("Ada"));
+        policy.authorize_approved(&a, &PATCH, call(PATCH, arguments), &resolver(), request.approve("Ada"));
     let scope = approved.expect("approved").scope().clone();
     assert!(scope.check_path(Access::Write, "elsewhere").is_err());
 }
@@ -296,7 +299,7 @@ fn an_explanation_names_what_asks() {
     );
     let a = Caller::new("a");
     let explain = |tool, arguments| {
-        let explanation = policy.explain(&a, &tool, call(tool, arguments), &RESOLVER);
+        let explanation = policy.explain(&a, &tool, call(tool, arguments), &resolver());
         assert!(matches!(explanation.decision, Err(Refusal::Approval(_))));
         explanation.steps.into_iter().map(|step| step.says).collect::<Vec<_>>()
     };

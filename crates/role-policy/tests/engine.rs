@@ -2,8 +2,8 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what is wrong by ending")]
 
 use role_policy::{
-    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, PatchParts,
-    PatchedPath, Policy, Refusal, ResolveError, SystemCallGroup, ToolFacts,
+    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, NetworkAccess,
+    PatchParts, PatchedPath, Policy, Refusal, ResolveError, SystemCallGroup, ToolFacts,
 };
 use serde_json::{Map, Value, json};
 
@@ -538,6 +538,49 @@ fn what_may_be_reached_goes_along_with_the_call() {
     assert!(scope.check_path(Access::Write, "src/a").is_err());
     assert!(scope.check_path(Access::Read, "src/a").is_ok());
     assert!(judge(&Policy::allow_all(), &both, WRITE, json!({})).unwrap().reaches_all_paths());
+}
+
+#[test]
+fn the_narrowest_network_goes_along_with_the_call() {
+    let policy = load(
+        "[roles.base]\nallow = [\"*\"]\nnetwork = { hosts = [\"*.example:443\", \"b.test\"] }\n\
+         [roles.narrow]\nextends = [\"base\"]\nnetwork = { hosts = [\"A.example.\", \"c.test\"] }\n\
+         [roles.wide]\nextends = [\"base\"]\nnetwork = \"allow\"\n\
+         [roles.offline]\nallow = [\"*\"]\n[[roles.offline.require]]\nid = \"N\"\ntools = [\"run_command\"]\n\
+         network = \"none\"",
+    );
+    let network = |role: &str, tool: ToolFacts<'static>| {
+        judge(&policy, &Caller::new(role), tool, json!({})).unwrap().network().clone()
+    };
+    let reaches = |role: &str, host: &str| match network(role, WRITE) {
+        NetworkAccess::Hosts(hosts) => hosts.check(&host.parse_host(), 443).is_ok(),
+        other => panic!("{other}"),
+    };
+    assert!(reaches("base", "a.example") && reaches("base", "b.test") && !reaches("base", "c.test"));
+    assert!(reaches("narrow", "a.example") && !reaches("narrow", "b.test") && !reaches("narrow", "c.test"));
+    // A role cannot allow more than what it extends.
+    assert!(reaches("wide", "b.test") && !reaches("wide", "c.test"));
+    assert_eq!(network("offline", RUN), NetworkAccess::None);
+    assert_eq!(network("offline", WRITE), NetworkAccess::Allow);
+    let both = Caller::new("base").narrowed_by("offline");
+    let scope = judge(&policy, &both, RUN, json!({})).unwrap();
+    assert_eq!(*scope.network(), NetworkAccess::None);
+    assert!(!policy.requirements("base", &RUN).is_empty(), "the role is not one that may do everything");
+
+    // What another server's tools connect to cannot be limited, so they are refused.
+    let external = ToolFacts::external("fetch");
+    let refused = judge(&policy, &Caller::new("base"), external, json!({}));
+    assert!(reason(refused).contains("this role's `network` cannot limit"));
+}
+
+trait ParseHost {
+    fn parse_host(&self) -> role_policy::Host;
+}
+
+impl ParseHost for str {
+    fn parse_host(&self) -> role_policy::Host {
+        role_policy::Host::parse(self).unwrap()
+    }
 }
 
 #[test]

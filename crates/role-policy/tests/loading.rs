@@ -55,6 +55,25 @@ path = { one_of = "x", max = nan }
 }
 
 #[test]
+fn a_network_that_cannot_be_read_is_named_with_its_line() {
+    for (network, problem) in [
+        ("\"some\"", "roles.toml:4: error: `network` is \"some\"; expected \"none\", \"allow\" or { hosts"),
+        ("true", "`network` is of type boolean; expected \"none\""),
+        ("{}", "`network` names no hosts"),
+        ("{ host = [] }", "`host`"),
+        ("{ hosts = [\"https://a.example\"] }", "`https://a.example` is a URL"),
+        ("{ hosts = [\"a.*.example\"] }", "only `*.NAME` and `*` are known"),
+        ("{ hosts = [\"127.1\"] }", "ends in a number"),
+    ] {
+        let text = format!("version = 1\n[roles.a]\nallow = [\"*\"]\nnetwork = {network}\n");
+        let said = said(&text);
+        assert!(said.contains(problem), "{network}: {said}");
+    }
+    let text = "version = 1\n[roles.a]\nallow = [\"*\"]\nnetwork = { hosts = [] }\n";
+    assert!(!said(text).contains("network"));
+}
+
+#[test]
 fn what_may_not_be_meant_is_a_warning() {
     insta::assert_snapshot!(said(
         r#"

@@ -21,7 +21,10 @@ pub fn confine(
     caller: &Caller,
     tools: &[ToolFacts<'_>],
 ) -> Result<ConfinementPolicy, Error> {
-    if *settings.config.policy.confinement == ConfinementMode::Auto && is_full(policy, caller, tools) {
+    if *settings.config.policy.confinement == ConfinementMode::Auto
+        && settings.config.policy.network.is_unrestricted()
+        && is_full(policy, caller, tools)
+    {
         return Ok(ConfinementPolicy::off(
             "the role may do everything; `policy.confinement = \"required\"` confines it too",
         ));
@@ -34,11 +37,15 @@ pub fn confine(
 /// # Errors
 /// As [`confine`].
 pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<ConfinementPolicy, Error> {
+    let network = &*settings.config.policy.network;
     let best_effort = match *settings.config.policy.confinement {
-        ConfinementMode::Off => return Ok(ConfinementPolicy::off("the configuration says so")),
+        ConfinementMode::Off => {
+            return Ok(ConfinementPolicy::off("the configuration says so").network(network));
+        }
         ConfinementMode::Auto => match Confinement::available() {
             Err(reason) => {
-                return Ok(ConfinementPolicy::off(format!("this system has not the means: {reason}")));
+                return Ok(ConfinementPolicy::off(format!("this system has not the means: {reason}"))
+                    .network(network));
             }
             Ok(_) => true,
         },
@@ -65,7 +72,7 @@ pub fn confine_all(settings: &Settings, workspace: &Workspace) -> Result<Confine
     }
     Ok(ConfinementPolicy::new(workspace, &toolchains, temporary)
         .without(&protected_files::server_only(settings))
-        .network(*settings.config.policy.network)
+        .network(network)
         .level(*settings.config.policy.confinement_level)
         .best_effort(best_effort))
 }

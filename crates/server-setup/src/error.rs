@@ -1,5 +1,6 @@
 //! The errors of the setup.
 
+use core_tools::ci::EgressError;
 use core_tools::mcp::HostError;
 use role_policy::source::MarkerError;
 use std::io;
@@ -103,6 +104,9 @@ pub enum Error {
     /// Programs must be confined, and no temporary folder can be made for them.
     #[error("cannot make a temporary folder for commands")]
     TemporaryFolder(#[source] io::Error),
+    /// The network of the caller's role cannot be limited.
+    #[error("nothing was run")]
+    Network(#[from] EgressError),
     /// The tools do not make up a host.
     #[error(transparent)]
     Host(#[from] HostError),

@@ -37,7 +37,7 @@ pub struct NativeToolHost {
     protected: Vec<PathBuf>,
     variables: Vec<String>,
     home: Option<String>,
-    own_programs: Vec<&'static str>,
+    own_programs: Vec<String>,
     is_unrestricted: bool,
 }
 
@@ -59,6 +59,9 @@ impl NativeToolHost {
         protected.extend(project_settings);
         let mut own_programs = OWN_PROGRAMS.to_vec();
         own_programs.push(settings.program.name);
+        // The file may have a name of its own.
+        let executable = std::env::current_exe().map_err(Error::CurrentExecutable)?;
+        let executable = executable.file_name().map(|name| name.to_string_lossy().into_owned());
         Ok(Self {
             audit: audit::open(&settings)?,
             redactor: settings.redactor.clone(),
@@ -66,7 +69,7 @@ impl NativeToolHost {
             home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
             is_unrestricted: confinement::is_full(&loaded.policy, &caller, &facts),
             policy: loaded.policy,
-            own_programs,
+            own_programs: own_programs.into_iter().map(str::to_owned).chain(executable).collect(),
             protected,
             settings,
             workspace,
@@ -145,14 +148,14 @@ impl NativeToolHost {
     /// it, which holds the temporary folder of the commands.
     ///
     /// # Errors
-    /// The settings demand confinement, and it cannot be set up.
+    /// The settings demand confinement, and it cannot be set up; or the role's network cannot be limited here.
     pub fn confinement(&self) -> Result<(Option<Confinement>, Box<dyn std::any::Any>), Error> {
         let policy =
             confinement::confine(&self.settings, &self.workspace, &self.policy, &self.caller, &self.facts)?;
         let facts = self.facts.iter().find(|facts| facts.name == "run_command");
         let scope = facts.and_then(|facts| self.policy.scope(&self.caller, facts)).unwrap_or_default();
         let scope = core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
-        let confinement = policy.confinement_within(&scope);
+        let confinement = policy.confinement_within(&scope)?;
         Ok((confinement, Box::new(policy)))
     }
 

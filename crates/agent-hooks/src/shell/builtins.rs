@@ -128,7 +128,7 @@ fn folder(collector: &mut Collector<'_>, name: &str, arguments: &[ShellWord]) {
         },
         [word] => match word.value() {
             Some(path) if !path.starts_with('-') && !path.starts_with('+') && name != "popd" => {
-                collector.folder(path)
+                collector.folder(path);
             }
             // `cd -`, and what only the run knows.
             _ => collector.folder_varies(),

@@ -278,7 +278,7 @@ impl Walk<'_, '_> {
             match child.kind() {
                 _ if child.is_error() || child.is_missing() => return Err(self.not_understood(child)),
                 "variable_assignment" if command.words.is_empty() => {
-                    self.assignment(child, command, below)?
+                    self.assignment(child, command, below)?;
                 }
                 "variable_assignments" => self.collect(child, command, below)?,
                 "command" if node.kind() == "redirected_statement" => self.collect(child, command, below)?,
@@ -288,7 +288,7 @@ impl Walk<'_, '_> {
                 "comment" => {}
                 "command_name" => self.word(child, command, below)?,
                 _ if node.kind() == "command" && field == Some("argument") => {
-                    self.word(child, command, below)?
+                    self.word(child, command, below)?;
                 }
                 // A block with redirections.
                 _ if node.kind() == "redirected_statement" && child.is_named() => {

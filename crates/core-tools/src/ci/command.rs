@@ -4,6 +4,7 @@
 use super::command_words::shell_words;
 use super::command_words::{CommandText, ProgramLookup};
 use super::confinement::{CommandScope, ConfinementPolicy};
+use super::egress::EgressError;
 use super::environment::{EnvironmentPolicy, terminal_environment};
 use super::error::CommandError;
 use super::glob_match::matches_a_file;
@@ -11,10 +12,12 @@ use super::shell_only::{ShelllessLine, line_advice};
 use super::terminal::with_terminal;
 use crate::redact::Redactor;
 use crate::workspace::{ConfinedPath, Workspace};
-use process_runner::{Command, CommandLine, Confinement, Runner, ShellSyntax, ShellSyntaxKind, TerminalSize};
+#[cfg(feature = "git")]
+use egress_proxy::NetworkAccess;
+use process_runner::{Command, CommandLine, Runner, ShellSyntax, ShellSyntaxKind, TerminalSize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-#[cfg(all(feature = "mcp", feature = "sessions", unix))]
+#[cfg(any(feature = "git", all(feature = "mcp", feature = "sessions", unix)))]
 use std::path::Path;
 use std::sync::Arc;
 
@@ -141,34 +144,48 @@ impl Commands {
         self.confinement.to_string()
     }
 
-    /// Returns the confinement of every command, or `None` where it is off.
-    #[cfg_attr(
-        not(any(feature = "git", all(feature = "sessions", feature = "mcp"))),
-        allow(
-            dead_code,
-            reason = "agent sessions run behind the same confinement, and git asks if it may connect"
-        )
-    )]
-    pub(crate) fn confinement(&self) -> Option<Confinement> {
-        self.confinement.confinement()
+    /// Returns the confinement of an agent session, which is that of a command, or `None` where it is off.
+    ///
+    /// # Errors
+    /// The network is limited in a way that cannot be kept for what may outlive the server.
+    #[cfg(all(feature = "mcp", feature = "sessions", unix))]
+    pub(crate) fn session_confinement(&self) -> Result<Option<process_runner::Confinement>, EgressError> {
+        self.confinement.foreign_confinement()
     }
 
     /// Returns `command` behind the confinement of every command, with its own environment.
     #[cfg_attr(not(feature = "git"), allow(dead_code, reason = "git chooses its environment itself"))]
-    pub(crate) fn confine(&self, command: Command) -> Command {
+    pub(crate) fn confine(&self, command: Command) -> Result<Command, EgressError> {
         self.confinement.apply(command)
+    }
+
+    /// Returns `command` behind the confinement of every command and without a network, for programs of the server's own
+    /// that need none.
+    #[cfg(feature = "context")]
+    pub(crate) fn confine_offline(&self, command: Command) -> Command {
+        match self.confinement.confinement() {
+            Some(confinement) => command.confined(confinement.network(false)),
+            None => command,
+        }
+    }
+
+    /// Returns the network that commands may reach.
+    #[cfg(feature = "git")]
+    pub(crate) fn network(&self) -> NetworkAccess {
+        self.confinement.network_access()
     }
 
     /// Returns `command` as [`confine`](Self::confine) does, and lets it connect to the user's SSH agent.
     ///
     /// Where only what is granted is mounted, the agent's socket would not be there.
     #[cfg(feature = "git")]
-    pub(crate) fn confine_with_ssh_agent(&self, command: Command) -> Command {
+    pub(crate) fn confine_with_ssh_agent(&self, command: Command) -> Result<Command, EgressError> {
         let socket = self.runner.environment_value("SSH_AUTH_SOCK").map(Path::new);
-        match (self.confinement.confinement(), socket.filter(|path| path.is_absolute())) {
+        let command = self.confine(command)?;
+        Ok(match (self.confinement.confinement(), socket.filter(|path| path.is_absolute())) {
             (Some(confinement), Some(socket)) => command.confined(confinement.write(socket)),
-            _ => self.confine(command),
-        }
+            _ => command,
+        })
     }
 
     /// Returns the runner of the commands.
@@ -255,7 +272,7 @@ impl Commands {
         let command = Command::new(program, folder.display_path()).folder_handle(folder.folder_handle()?);
         #[cfg(not(unix))]
         let command = Command::new(program, folder.to_absolute());
-        Ok(self.apply_policies(command))
+        Ok(self.apply_policies(command)?)
     }
 
     /// Returns the value of a variable that every command inherits, if it does and the server has it.
@@ -266,9 +283,9 @@ impl Commands {
     }
 
     /// Returns `command` with the environment and the confinement of every command.
-    pub(super) fn apply_policies(&self, command: Command) -> Command {
-        let command = self.environment.apply(self.confinement.apply(command));
-        terminal_environment(command, &self.runner)
+    pub(super) fn apply_policies(&self, command: Command) -> Result<Command, EgressError> {
+        let command = self.environment.apply(self.confinement.apply(command)?);
+        Ok(terminal_environment(command, &self.runner))
     }
 
     /// Creates a folder outside the project for a program's report. Confined programs can write it.

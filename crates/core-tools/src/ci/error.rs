@@ -1,5 +1,6 @@
 //! The errors of running a command, and their messages.
 
+use super::egress::EgressError;
 use super::shell_only::{NeedsShell, is_builtin};
 use crate::workspace;
 use process_runner::{CommandSplitError, SpawnErrorKind};
@@ -48,6 +49,9 @@ pub enum CommandError {
     /// The working directory cannot be used.
     #[error("cannot run in that folder")]
     Folder(#[from] workspace::Error),
+    /// The network that the caller's role allows cannot be kept.
+    #[error("nothing was run")]
+    Network(#[from] EgressError),
     /// The program did not start, or its run was lost.
     #[error("{}", run_error(.0))]
     Run(process_runner::Error),

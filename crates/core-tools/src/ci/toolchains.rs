@@ -85,10 +85,12 @@ fn find(name: &str, path: Option<&OsString>) -> Option<PathBuf> {
 }
 
 async fn version(commands: &Commands, program: &Path, arguments: &str, cancel: &CancellationToken) -> String {
-    let command = commands
-        .apply_policies(Command::new(program, "/").args(arguments.split(' ')))
-        .limits(Limits::default().timeout(VERSION_TIMEOUT).capture(4096))
-        .cancel(cancel.clone());
+    let command = match commands.apply_policies(Command::new(program, "/").args(arguments.split(' '))) {
+        Ok(command) => command,
+        Err(error) => return format!("unusable: {error}"),
+    };
+    let command =
+        command.limits(Limits::default().timeout(VERSION_TIMEOUT).capture(4096)).cancel(cancel.clone());
     match commands.runner.run(command).await {
         // `java -version` answers on standard error; pyenv's shims fail where no version is chosen.
         Ok(output) => {

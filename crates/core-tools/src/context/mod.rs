@@ -274,7 +274,7 @@ impl WorkspaceCompiler {
             command
         };
         let run = |command: Command| {
-            let command = self.commands.confine(command.cancel(cancel.clone()));
+            let command = self.commands.confine_offline(command.cancel(cancel.clone()));
             async move { self.commands.runner.run(command).await }
         };
         let query = ChangesQuery::new().since(since).detail(detail);

@@ -10,7 +10,7 @@ use super::repository::Repository;
 use super::revision::check_argument;
 use super::run::Git;
 use super::text::{lossy, printable_line};
-use process_runner::Protection;
+use egress_proxy::NetworkAccess;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -126,8 +126,8 @@ impl Git {
             RemoteUrl::Local(path) => check_folder(repository, path, access, refused),
             RemoteUrl::Network if self.may_connect() => Ok(()),
             RemoteUrl::Network => Err(refused(
-                "programs of this role may not connect to other machines: the server's configuration forbids it \
-                 (policy.network)"
+                "programs of this role may not connect to other machines: the server's configuration (policy.network) or \
+                 the role (network) forbids it"
                     .to_owned(),
             )),
         }
@@ -135,9 +135,7 @@ impl Git {
 
     /// Returns true if confinement lets programs connect.
     fn may_connect(&self) -> bool {
-        let Some(confinement) = self.commands.confinement() else { return true };
-        let status = confinement.status();
-        !status.enforced.iter().chain(&status.missing).any(|protection| *protection == Protection::Tcp)
+        self.commands.network() != NetworkAccess::None
     }
 
     /// Returns the error of a connection that failed, with what to do about it.

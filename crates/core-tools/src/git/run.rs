@@ -79,10 +79,11 @@ impl Git {
     async fn execute(&self, invocation: GitInvocation<'_>) -> Result<Output, Error> {
         let (runs_hooks, reaches_ssh_agent) = (invocation.runs_hooks(), invocation.reaches_ssh_agent());
         let command = invocation.into_command()?;
-        let mut command = match reaches_ssh_agent {
+        let confined = match reaches_ssh_agent {
             true => self.commands.confine_with_ssh_agent(command),
             false => self.commands.confine(command),
         };
+        let mut command = confined.map_err(CommandError::from)?;
         if runs_hooks {
             command = self.commands.environment_policy().withhold_secrets(command);
         }

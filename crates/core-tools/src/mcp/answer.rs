@@ -143,6 +143,33 @@ impl Answer {
         self
     }
 
+    /// Adds the connections that were refused to the programs of the call: as the member `refused_connections` of the
+    /// object, if there is one, and as text.
+    #[cfg(feature = "ci")]
+    #[must_use]
+    pub(crate) fn with_refused_connections(mut self, refused: &[String]) -> Self {
+        if refused.is_empty() {
+            return self;
+        }
+        if let Some(Value::Object(members)) = &mut self.structured {
+            members.insert("refused_connections".to_owned(), refused.into());
+        }
+        let text = format!("refused connections: {}", refused.join("; "));
+        match &mut self.text {
+            // The text of an error is one block. An object without a text of its own holds the member already.
+            Some(own) if self.is_error => {
+                own.push('\n');
+                own.push_str(&text);
+            }
+            Some(own) => {
+                let separator = if own.is_empty() || own.ends_with('\n') { "" } else { "\n" };
+                self.more.push(separator.to_owned() + &text);
+            }
+            None => {}
+        }
+        self
+    }
+
     /// Marks the answer as work that failed, if `failed`.
     #[must_use]
     pub fn failed_if(mut self, failed: bool) -> Self {

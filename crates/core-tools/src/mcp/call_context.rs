@@ -10,6 +10,8 @@ use super::permits::{CallAdmission, CallPermit, PermitRelease, ProcessPermits};
 use super::progress::ProgressReporter;
 use super::tool_caller::ToolCaller;
 use super::tool_directory::ToolDirectory;
+#[cfg(feature = "ci")]
+use crate::ci::EgressLog;
 use crate::redact::Redactor;
 use crate::workspace::{AccessLimit, Workspace};
 use role_policy::{CallScope, Caller, Policy, RoleLimits, SystemCallGroup};
@@ -58,6 +60,9 @@ pub struct CallContext {
     /// The principal whose background programs and sessions the call is about; the caller's own by default. The code
     /// that sets it checks first that the caller may act for that principal.
     pub owner: Option<String>,
+    /// Receives the connections that are refused to the programs of the call. Its text becomes a part of the answer.
+    #[cfg(feature = "ci")]
+    pub egress_log: EgressLog,
     /// Masks what the caller sees. None outside a host.
     pub(super) redactor: Option<Redactor>,
     /// The tools that the caller may call, for a tool that searches among them. None for others.
@@ -90,6 +95,8 @@ impl CallContext {
             unrestricted: false,
             policy: None,
             owner: None,
+            #[cfg(feature = "ci")]
+            egress_log: EgressLog::default(),
             redactor: None,
             directory: None,
             tool_caller: None,

@@ -152,7 +152,9 @@ fn read_command_output(background: Arc<BackgroundCommands>) -> Tool {
         move |input: ReadCommandOutput, context: CallContext| {
             let background = Arc::clone(&background);
             async move {
-                Ok(Answer::text(background.read(&input, owner(&context), &context.cancel).await?.to_text()))
+                let output = background.read(&input, owner(&context), &context.cancel).await?;
+                context.egress_log.extend(background.refused_connections(input.id, owner(&context))?);
+                Ok(Answer::text(output.to_text()))
             }
         },
     )
@@ -239,7 +241,10 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
                 let (commands, facts, cached) = &*shared;
                 // The 25 programs are asked once: they print the same for every caller.
                 let toolchains = cached.get_or_init(|| toolchains(commands, facts, &context.cancel)).await;
-                Answer::structured(&diagnose(commands, facts, &context.caller.role(), toolchains.clone()))
+                // The hosts that programs reach are those of the caller's role.
+                let network = context.scope.network().clone();
+                let own = commands.narrowed(&CommandScope { network, ..CommandScope::default() });
+                Answer::structured(&diagnose(&own, facts, &context.caller.role(), toolchains.clone()))
             }
         },
     )
@@ -298,16 +303,28 @@ pub fn policy_scope(
         let located = scope.folders(access)?.into_iter().filter_map(|folder| workspace.locate(folder).ok());
         Some(located.map(|folder| folder.to_absolute()).collect())
     };
-    CommandScope { read: folders(Access::Read), write: folders(Access::Write), workspace: None, system_calls }
+    CommandScope {
+        read: folders(Access::Read),
+        write: folders(Access::Write),
+        system_calls,
+        network: scope.network().clone(),
+        ..CommandScope::default()
+    }
 }
 
 /// Returns what the commands of this call may reach. Confinement grants whole folders: a command can reach what
 /// the policy leaves out within them.
 pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Result<CommandScope, ToolError> {
     let system_calls = context.system_calls.iter().filter_map(|group| system_call_permission(*group));
-    let system_calls = system_calls.collect();
+    let mut scope = CommandScope {
+        system_calls: system_calls.collect(),
+        network: context.scope.network().clone(),
+        egress_log: Some(context.egress_log.clone()),
+        principal: context.caller.principal().map(str::to_owned),
+        ..CommandScope::default()
+    };
     if context.scope.reaches_all_paths() {
-        return Ok(CommandScope { system_calls, ..CommandScope::default() });
+        return Ok(scope);
     }
     let workspace = commands.workspace();
     let folders = |access| {
@@ -316,12 +333,10 @@ pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Resul
         let located = folders.into_iter().filter_map(|folder| workspace.locate(folder).ok());
         Some(located.map(|folder| folder.to_absolute()).collect())
     };
-    Ok(CommandScope {
-        read: folders(Access::Read),
-        write: folders(Access::Write),
-        workspace: Some(context.within(workspace)?),
-        system_calls,
-    })
+    scope.read = folders(Access::Read);
+    scope.write = folders(Access::Write);
+    scope.workspace = Some(context.within(workspace)?);
+    Ok(scope)
 }
 
 /// Returns the permission of a confinement that a policy's group stands for.

@@ -219,6 +219,9 @@ pub enum ConfinementProblem {
     /// The program or its interpreter is not granted.
     #[error("the program, or its interpreter, lies outside what it may read")]
     ProgramOutside,
+    /// A network namespace was chosen without a confinement, which keeps a program in it.
+    #[error("a network namespace keeps a program in only with a confinement")]
+    NamespaceUnconfined,
     /// The folder to run in is not granted, and neither is anything in it.
     #[error("the folder lies outside what it may reach")]
     FolderOutside,

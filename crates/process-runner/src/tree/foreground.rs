@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, getpgrp, getpid, kill_process, pidfd_open,
     set_child_subreaper, waitid, waitpid,
@@ -46,20 +47,27 @@ const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// The process with which a tree ends.
 #[derive(Debug)]
-pub(crate) struct TreeOwner(Option<OwnedFd>);
+pub(crate) struct TreeOwner {
+    pidfd: Option<OwnedFd>,
+    was_gone: bool,
+}
 
 impl TreeOwner {
     pub(crate) fn none() -> Self {
-        Self(None)
+        Self { pidfd: None, was_gone: false }
     }
 
     /// Watches the process `pid`. One that is not there has ended.
     pub(crate) fn watch(pid: Pid) -> std::io::Result<Self> {
-        Ok(Self(Some(pidfd_open(pid, PidfdFlags::empty())?)))
+        match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(pidfd) => Ok(Self { pidfd: Some(pidfd), was_gone: false }),
+            Err(Errno::SRCH) => Ok(Self { pidfd: None, was_gone: true }),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        let Some(pidfd) = &self.0 else { return false };
+        let Some(pidfd) = &self.pidfd else { return self.was_gone };
         let mut watched = [PollFd::new(pidfd, PollFlags::IN)];
         poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
@@ -128,7 +136,7 @@ impl ForegroundTree {
     /// Waits for a signal, for the end of the owner, or for `time`.
     pub(crate) fn wait(&self, time: Option<Duration>, owner: &TreeOwner) {
         let mut watched = vec![PollFd::new(&self.signals, PollFlags::IN)];
-        watched.extend(owner.0.as_ref().map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
+        watched.extend(owner.pidfd.as_ref().map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
         // Without a limit it waits for a signal alone: an idle supervisor costs nothing.
         let time = time.map(|time| time.min(MAX_WAIT));
         let timeout = time.and_then(|time| Timespec::try_from(time).ok());

@@ -22,7 +22,7 @@ use super::resolve;
 use super::resources::exhausted_resource;
 use super::run_id::RunId;
 use super::sys::{self, ChildFolder, SpawnPlacement, SpawnRequest};
-use super::{StartFailure, start};
+use super::{StartBoundary, StartFailure, start};
 use crate::command::{Command, TerminalSize};
 use crate::confine::ConfinementProblem;
 use crate::environment::{EnvironmentEntry, InheritedEnv, c_variable};
@@ -256,9 +256,12 @@ pub(crate) fn launch(
     };
     // Nobody else can name the terminal that was opened for this run, so the program may use it.
     let granted_terminal = ends.terminal.as_deref().filter(|_| command.terminal.is_some());
-    let started = start(command.confinement.as_ref(), granted_terminal, &request, |attempt| {
-        start_with_retries(busy_retry, is_abandoned, attempt)
-    });
+    let boundary = StartBoundary {
+        confinement: command.confinement.as_ref(),
+        network: command.network_namespace.as_ref(),
+        terminal: granted_terminal,
+    };
+    let started = start(&boundary, &request, |attempt| start_with_retries(busy_retry, is_abandoned, attempt));
     // The child has its ends. Ours would only count against our limit, and keep the pipes from ending.
     drop(ends);
     let (pid, at) = started.map_err(|failure| match failure {
@@ -290,7 +293,12 @@ pub(super) fn launch_in_foreground(
         terminal: None,
         placement: SpawnPlacement::Foreground(mask),
     };
-    let started = start(command.confinement.as_ref(), None, &request, |attempt| attempt());
+    let boundary = StartBoundary {
+        confinement: command.confinement.as_ref(),
+        network: command.network_namespace.as_ref(),
+        terminal: None,
+    };
+    let started = start(&boundary, &request, |attempt| attempt());
     let pid = started.map_err(|failure| match failure {
         StartFailure::Confinement(error) => confinement_error(command, error),
         StartFailure::FolderOutside => {

@@ -24,6 +24,7 @@ use super::sys::{self, ChildFolder, SpawnRequest};
 use crate::confine::{
     Confinement, ConfinementLevel, ConfinementUnavailable, Protection, SupportedProtections,
 };
+use crate::network_namespace::NetworkNamespace;
 
 /// The capabilities that a confined root keeps: those to work with its own files and users.
 // With `CAP_SYS_ADMIN` or `CAP_PERFMON` it could read `/proc/PID/environ` of every process: `mm_access` of Linux 6.18
@@ -92,32 +93,61 @@ pub(crate) enum StartFailure {
     Start(io::Error),
 }
 
-/// Calls `retried` with a function that starts the program of `request` behind the layers of `confinement`. The program
-/// may use `terminal` as well.
+/// The limits that a program is started behind.
+pub(super) struct StartBoundary<'a> {
+    pub(super) confinement: Option<&'a Confinement>,
+    /// The network namespace in which the program runs.
+    pub(super) network: Option<&'a NetworkNamespace>,
+    /// A terminal that the program may use as well.
+    pub(super) terminal: Option<&'a Path>,
+}
+
+/// Calls `retried` with a function that starts the program of `request` behind `boundary`.
 pub(super) fn start<T: Send>(
-    confinement: Option<&Confinement>,
-    terminal: Option<&Path>,
+    boundary: &StartBoundary<'_>,
     request: &SpawnRequest<'_>,
     retried: impl FnOnce(&mut dyn FnMut() -> Result<libc::pid_t, StartFailure>) -> Result<T, StartFailure> + Send,
 ) -> Result<T, StartFailure> {
     let mut spawn = || sys::spawn(request).map_err(StartFailure::Start);
-    let Some(confinement) = confinement.filter(|asked| asked.chosen_level() > ConfinementLevel::None) else {
-        return retried(&mut spawn);
-    };
+    let StartBoundary { confinement, network, terminal } = *boundary;
+    let confinement = confinement.filter(|asked| asked.chosen_level() > ConfinementLevel::None);
     // A command that demands what the system cannot enforce was refused before, so this one chose best effort.
-    let Ok(supported) = supported_protections() else { return retried(&mut spawn) };
-    let layers = Layers { confinement, supported, terminal };
-    if layers.has_namespaces() {
-        let namespaces = namespaces::prepared(confinement).map_err(StartFailure::Confinement)?;
+    let (Some(confinement), Ok(supported)) = (confinement, supported_protections()) else {
+        return match network {
+            None => retried(&mut spawn),
+            // Without the capabilities that it loses all the same, root cannot leave the namespace.
+            Some(_) => {
+                start_restricted(network, Restrictions { ruleset: None, filter: None }, request, retried)
+            }
+        };
+    };
+    let layers = Layers { confinement, network, supported, terminal };
+    let needs_process = network.is_some_and(|network| network.handle().needs_process());
+    if layers.has_namespaces() || needs_process {
+        let prepare = || namespaces::prepared(confinement, network);
+        let namespaces =
+            layers.has_namespaces().then(prepare).transpose().map_err(StartFailure::Confinement)?;
         let folder = match request.directory {
             ChildFolder::Handle(handle) => FolderInside::of_handle(handle),
             ChildFolder::Path(path) => FolderInside::of_path(Path::new(OsStr::from_bytes(path.to_bytes()))),
         };
         let folder = folder.map_err(StartFailure::Start)?;
-        return retried(&mut || layers.start_inside(&namespaces, &folder, request));
+        return retried(&mut || layers.start_inside(namespaces.as_deref(), &folder, request));
     }
     let restrictions = layers.restrictions().map_err(StartFailure::Confinement)?;
+    start_restricted(network, restrictions, request, retried)
+}
+
+/// Starts the program on a thread that is in the network namespace and has restricted itself.
+fn start_restricted<T: Send>(
+    network: Option<&NetworkNamespace>,
+    restrictions: Restrictions,
+    request: &SpawnRequest<'_>,
+    retried: impl FnOnce(&mut dyn FnMut() -> Result<libc::pid_t, StartFailure>) -> Result<T, StartFailure> + Send,
+) -> Result<T, StartFailure> {
     let started = on_thread(|| {
+        // First, since it needs a capability that is dropped next.
+        network.map_or(Ok(()), |network| network.handle().enter())?;
         restrictions.enter()?;
         Ok(retried(&mut || sys::spawn(request).map_err(StartFailure::Start)))
     });
@@ -127,6 +157,7 @@ pub(super) fn start<T: Send>(
 /// The layers of one start.
 struct Layers<'a> {
     confinement: &'a Confinement,
+    network: Option<&'a NetworkNamespace>,
     supported: &'a SupportedProtections,
     terminal: Option<&'a Path>,
 }
@@ -140,18 +171,21 @@ impl Layers<'_> {
         self.confinement.chosen_level() >= level && self.supported.protections.contains(&protection)
     }
 
-    /// Starts the program in `namespaces`.
+    /// Starts the program in `namespaces` and in the network namespace.
     ///
     /// A process of ours enters them, restricts itself, and starts the program as its sibling: as a child of this
     /// process.
     fn start_inside(
         &self,
-        namespaces: &Namespaces,
+        namespaces: Option<&Namespaces>,
         folder: &FolderInside,
         request: &SpawnRequest<'_>,
     ) -> Result<libc::pid_t, StartFailure> {
         let work = || {
-            namespaces.enter().map_err(StartFailure::Confinement)?;
+            // Before the others: a namespace of users that is entered first has no right to it.
+            let entered = self.network.map_or(Ok(()), |network| network.handle().enter());
+            entered.map_err(StartFailure::Confinement)?;
+            namespaces.map_or(Ok(()), Namespaces::enter).map_err(StartFailure::Confinement)?;
             let folder = folder.open().map_err(|_| StartFailure::FolderOutside)?;
             // Their paths are looked up here, where the program will be.
             let restrictions = self.restrictions().map_err(StartFailure::Confinement)?;

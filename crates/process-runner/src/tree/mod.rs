@@ -29,6 +29,10 @@ mod linux;
 mod macos;
 #[cfg(target_os = "linux")]
 mod namespaces;
+#[cfg(target_os = "linux")]
+mod network_namespace;
+#[cfg(not(target_os = "linux"))]
+mod no_network_namespace;
 mod protections;
 #[cfg(unix)]
 mod resolve;
@@ -52,6 +56,10 @@ use linux as platform;
 use macos as platform;
 
 pub(crate) use exit::ReapedLeader;
+#[cfg(target_os = "linux")]
+pub(crate) use network_namespace::NamespaceHandle;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use no_network_namespace::NamespaceHandle;
 pub(crate) use run_id::RunId;
 #[cfg(unix)]
 pub(crate) use run_id::marker_prefix;
@@ -75,11 +83,11 @@ pub(crate) use scan::{ProcessScan, ScanQuery, TreeMember};
 pub(crate) use sys::ignore_termination_signals;
 
 #[cfg(target_os = "linux")]
-use layers::{StartFailure, start, supported_protections};
+use layers::{StartBoundary, StartFailure, start, supported_protections};
 #[cfg(not(target_os = "linux"))]
 use unconfined::supported_protections;
 #[cfg(all(unix, not(target_os = "linux")))]
-use unconfined::{StartFailure, start};
+use unconfined::{StartBoundary, StartFailure, start};
 
 #[cfg(windows)]
 pub(crate) use windows::*;

@@ -561,6 +561,13 @@ pub(super) fn landlock_abi() -> io::Result<u32> {
     u32::try_from(version).map_err(|_| io::Error::last_os_error())
 }
 
+/// Moves the calling thread into a new network namespace (`unshare(2)`).
+#[cfg(target_os = "linux")]
+pub(super) fn unshare_network() -> io::Result<()> {
+    // SAFETY: the condition of the call is about descriptor tables (`CLONE_FILES`), which this flag leaves alone.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNET) }.map_err(io::Error::from)
+}
+
 /// Creates a ruleset without rules.
 #[cfg(target_os = "linux")]
 pub(super) fn landlock_ruleset(attributes: &RulesetAttributes) -> io::Result<OwnedFd> {

@@ -7,6 +7,15 @@ pub(crate) fn supported_protections() -> Result<&'static SupportedProtections, C
     Err(ConfinementUnavailable::NotLinux)
 }
 
+/// The limits that a program is started behind.
+#[cfg(unix)]
+#[allow(dead_code, reason = "the caller is the same on all systems")]
+pub(super) struct StartBoundary<'a> {
+    pub(super) confinement: Option<&'a crate::confine::Confinement>,
+    pub(super) network: Option<&'a crate::network_namespace::NetworkNamespace>,
+    pub(super) terminal: Option<&'a std::path::Path>,
+}
+
 /// The reason that a program was not started. The first two do not occur on this system.
 #[cfg(unix)]
 #[allow(dead_code, reason = "the caller is the same on all systems")]
@@ -23,8 +32,7 @@ pub(crate) enum StartFailure {
 // A command that demands one was refused before it came here.
 #[cfg(unix)]
 pub(super) fn start<T>(
-    _confinement: Option<&crate::confine::Confinement>,
-    _terminal: Option<&std::path::Path>,
+    _boundary: &StartBoundary<'_>,
     request: &super::sys::SpawnRequest<'_>,
     retried: impl FnOnce(&mut dyn FnMut() -> Result<libc::pid_t, StartFailure>) -> Result<T, StartFailure>,
 ) -> Result<T, StartFailure> {

@@ -25,7 +25,7 @@
 //! audit_when_full = "count"      # or "refuse": no call runs that cannot be recorded
 //! confinement = "auto"           # or "required", "off": whether programs reach only what their caller may
 //! confinement_level = "namespaces"   # or "filesystem", "system_calls", "strict"
-//! network = true                 # whether confined programs may use TCP
+//! network = "allow"              # or "none", or { hosts = ["git.example.com"] }: where programs may connect to
 //! approvers = "auto"             # or "client", "operator": who approves calls that a role asks about
 //! approval_timeout_ms = 300000   # the time that such a call waits; no answer is no
 //!

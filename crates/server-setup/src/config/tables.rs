@@ -1,5 +1,6 @@
 //! [`Config`] and its tables, with the default of every key.
 
+use role_policy::NetworkAccess;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -83,8 +84,8 @@ pub struct PolicyTable {
     pub confinement: Setting<ConfinementMode>,
     /// The layers of the confinement. `namespaces` by default.
     pub confinement_level: Setting<ConfinementLevel>,
-    /// True if confined programs may use TCP. True by default.
-    pub network: Setting<bool>,
+    /// The network that programs may reach, whatever the role. All of it by default.
+    pub network: Setting<NetworkAccess>,
     /// The persons who may approve a call that the policy asks about. `auto` by default: the client's user, else the
     /// operator.
     pub approvers: Setting<Approvers>,
@@ -232,7 +233,7 @@ impl Default for Config {
                 audit_when_full: default(AuditWhenFull::Count),
                 confinement: default(ConfinementMode::Auto),
                 confinement_level: default(ConfinementLevel::Namespaces),
-                network: default(true),
+                network: default(NetworkAccess::Allow),
                 approvers: default(Approvers::Auto),
                 approval_timeout_ms: default(300_000),
             },

@@ -92,7 +92,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     policy.audit_when_full = "count" (default)
     policy.confinement = "auto" (default)
     policy.confinement_level = "namespaces" (default)
-    policy.network = true (default)
+    policy.network = "allow" (default)
     policy.approvers = "auto" (default)
     policy.approval_timeout_ms = 300000 (default)
     sessions.state_dir = "" (default)
@@ -252,7 +252,7 @@ sources = ["api=logs/*.log"]
     policy.audit_when_full = "count" (default)
     policy.confinement = "required" ($P/coretools.toml:17)
     policy.confinement_level = "strict" ($P/coretools.toml:18)
-    policy.network = false ($P/coretools.toml:19)
+    policy.network = "none" ($P/coretools.toml:19)
     policy.approvers = "auto" (default)
     policy.approval_timeout_ms = 300000 (default)
     sessions.state_dir = "" (default)
@@ -519,6 +519,11 @@ fn a_found_file_brings_no_policy_and_takes_no_confinement_away() {
         ("[policy]\nconfinement_level = \"filesystem\"", false),
         ("[policy]\nconfinement_level = \"strict\"", true),
         ("[policy]\nnetwork = false", true),
+        ("[policy]\nnetwork = \"none\"", true),
+        ("[policy]\nnetwork = { hosts = [\"git.example.com\", \"*.packages.example:443\"] }", true),
+        ("[policy]\nnetwork = { hosts = [\"https://git.example.com\"] }", false),
+        ("[policy]\nnetwork = { host = [\"git.example.com\"] }", false),
+        ("[policy]\nnetwork = \"some\"", false),
     ] {
         assert_eq!(ConfiguredProject::new(text).load(&[]).is_ok(), allowed, "{text}");
     }

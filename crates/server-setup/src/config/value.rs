@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use process_runner::ConfinementLevel;
+use role_policy::{AllowedHosts, NetworkAccess};
 use toml::de::DeValue;
 
 /// A named choice of tools.
@@ -278,6 +279,53 @@ impl KeywordValue for EnvironmentMode {
 
 impl KeywordValue for AuditWhenFull {
     const ALL: &'static [(&'static str, Self)] = &[("count", Self::Count), ("refuse", Self::Refuse)];
+}
+
+impl SettingValue for NetworkAccess {
+    fn expected() -> String {
+        "\"none\", \"allow\", true, false or { hosts = [\"git.example.com\", \"*.packages.example:443\"] }"
+            .to_owned()
+    }
+
+    fn from_toml(value: &DeValue<'_>) -> Option<Self> {
+        match value {
+            DeValue::Boolean(true) => Some(Self::Allow),
+            DeValue::Boolean(false) => Some(Self::None),
+            DeValue::String(text) => keyword_network(text),
+            DeValue::Table(table) if table.len() == 1 => {
+                let DeValue::Array(entries) = table.get("hosts")?.get_ref() else { return None };
+                let entries =
+                    entries.iter().map(|entry| entry.get_ref().as_str()).collect::<Option<Vec<_>>>()?;
+                AllowedHosts::parse(entries).ok().map(Self::Hosts)
+            }
+            _ => None,
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        keyword_network(text).or_else(|| match bool::from_text(text) {
+            Some(true) => Some(Self::Allow),
+            Some(false) => Some(Self::None),
+            // As the other lists in variables: separated by commas.
+            None => AllowedHosts::parse(text.split(',').map(str::trim)).ok().map(Self::Hosts),
+        })
+    }
+
+    fn to_toml(&self) -> String {
+        match self {
+            Self::None => "\"none\"".to_owned(),
+            Self::Hosts(hosts) => format!("{{ hosts = {:?} }}", hosts.entries()),
+            _ => "\"allow\"".to_owned(),
+        }
+    }
+}
+
+fn keyword_network(text: &str) -> Option<NetworkAccess> {
+    match text {
+        "none" => Some(NetworkAccess::None),
+        "allow" => Some(NetworkAccess::Allow),
+        _ => None,
+    }
 }
 
 impl KeywordValue for ConfinementMode {

@@ -1,6 +1,7 @@
 //! One background command: its transcript, and how it ended.
 
 use super::report::{BackgroundOutput, BackgroundState, BackgroundStatus};
+use crate::ci::EgressLog;
 use crate::ci::error::StdinError;
 use crate::ci::exit::ExitDetails;
 use crate::ci::recorded_output::MaskedCommandOutput;
@@ -31,6 +32,8 @@ pub(super) struct BackgroundCommand {
     /// The command line, masked and shortened.
     command: String,
     started: Instant,
+    /// The connections that were refused to it, and to others of the same hosts at the same time.
+    pub(super) egress_log: Option<EgressLog>,
     /// Wakes the readers when output came or the command ended.
     pub(super) changed: Notify,
     progress: Mutex<LockedCommandState>,
@@ -73,6 +76,7 @@ impl BackgroundCommand {
         command: String,
         running: Arc<Running>,
         output: MaskedCommandOutput,
+        egress_log: Option<EgressLog>,
     ) -> Self {
         Self {
             id,
@@ -82,6 +86,7 @@ impl BackgroundCommand {
             is_kept_output: false,
             command,
             started: Instant::now(),
+            egress_log,
             changed: Notify::new(),
             progress: Mutex::new(LockedCommandState {
                 running: Some(running),
@@ -196,6 +201,7 @@ impl BackgroundCommand {
             is_kept_output: true,
             command,
             started: Instant::now(),
+            egress_log: None,
             changed: Notify::new(),
             progress: Mutex::new(LockedCommandState {
                 running: None,

@@ -5,6 +5,7 @@ use super::quota::BackgroundQuota;
 use super::report::{BackgroundOutput, BackgroundState, CommandList};
 use super::request::{ReadCommandOutput, StopCommand, WriteCommandInput};
 use super::wait::ReadinessWaitLimit;
+use crate::ci::EgressLog;
 use crate::ci::command::Commands;
 use crate::ci::command_words::CommandText;
 use crate::ci::error::CommandError;
@@ -53,6 +54,14 @@ impl BackgroundCommands {
 
     fn table(&self) -> MutexGuard<'_, BackgroundCommandTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the connections that were refused to a command since its start; see [`EgressLog::messages`].
+    ///
+    /// # Errors
+    /// No command of this owner has this id.
+    pub fn refused_connections(&self, id: u32, owner: &str) -> Result<Vec<String>, CommandError> {
+        Ok(self.find(id, owner)?.egress_log.as_ref().map(EgressLog::messages).unwrap_or_default())
     }
 
     fn find(&self, id: u32, owner: &str) -> Result<Arc<BackgroundCommand>, CommandError> {

@@ -81,6 +81,7 @@ impl BackgroundCommands {
         context: BackgroundStartContext<'_>,
     ) -> Result<Arc<BackgroundCommand>, CommandError> {
         let BackgroundStartContext { owner, scope, permit, cancel: _ } = context;
+        let log = scope.egress_log.clone();
         // Before the start, so that a command over the limit never runs.
         let quota_permit = self.quota.try_acquire(owner)?;
         let terminal = terminal_size(input.pty, input.columns, input.rows)?;
@@ -102,7 +103,8 @@ impl BackgroundCommands {
         let running = Arc::new(running);
         let line = self.commands.display_line(&input.command);
         let output = MaskedCommandOutput::new(&self.commands.redactor, terminal);
-        let process = self.add(|id| BackgroundCommand::new(id, owner, line, Arc::clone(&running), output));
+        let process =
+            self.add(|id| BackgroundCommand::new(id, owner, line, Arc::clone(&running), output, log));
         let permits = (quota_permit, permit);
         tokio::spawn(record(Arc::downgrade(&process), Arc::downgrade(&running), events, permits));
         Ok(process)

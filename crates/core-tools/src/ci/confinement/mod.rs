@@ -2,7 +2,7 @@
 //! server's own.
 //!
 //! ```no_run
-//! use core_tools::ci::{Commands, ConfinementPolicy, PrivateTempDir, ToolchainPaths};
+//! use core_tools::ci::{Commands, ConfinementPolicy, NetworkAccess, PrivateTempDir, ToolchainPaths};
 //! use core_tools::redact::Redactor;
 //! use core_tools::workspace::Workspace;
 //! use std::sync::Arc;
@@ -11,7 +11,7 @@
 //! let workspace = Arc::new(Workspace::new(["/home/me/project"])?);
 //! let toolchains = ToolchainPaths::discover(home, |name| std::env::var_os(name));
 //! let temp = PrivateTempDir::new_in("/run/user/1000")?;
-//! let policy = ConfinementPolicy::new(&workspace, &toolchains, temp).network(false);
+//! let policy = ConfinementPolicy::new(&workspace, &toolchains, temp).network(&NetworkAccess::None);
 //! println!("{policy}"); // level `namespaces`: files, truncation, devices, TCP, signals, … (Landlock ABI 7), …
 //! let commands = Commands::new(process_runner::Runner::new(), workspace, Redactor::new(Default::default())?)
 //!     .confined(policy);

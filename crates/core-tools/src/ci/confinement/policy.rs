@@ -3,8 +3,10 @@
 use super::private_temp::PrivateTempDir;
 use super::scope::CommandScope;
 use super::toolchain_paths::ToolchainPaths;
+use crate::ci::egress::{EgressError, EgressScope};
 use crate::workspace::Workspace;
-use process_runner::{Command, Confinement, ConfinementLevel};
+use egress_proxy::NetworkAccess;
+use process_runner::{Command, Confinement, ConfinementLevel, Protection};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -20,8 +22,8 @@ pub struct ConfinementPolicy(ConfinementState);
 
 #[derive(Clone, Debug)]
 enum ConfinementState {
-    Off { reason: String },
-    On { confinement: Confinement, best_effort: bool, temp: Arc<PrivateTempDir> },
+    Off { reason: String, network: NetworkAccess },
+    On { confinement: Confinement, best_effort: bool, temp: Arc<PrivateTempDir>, egress: EgressScope },
     Deferred(Arc<OnceLock<ConfinementPolicy>>),
 }
 
@@ -41,7 +43,7 @@ impl ConfinementPolicy {
     /// Creates a policy that confines nothing: commands may reach what the server may. `reason` is shown in
     /// diagnostics.
     pub fn off(reason: impl Into<String>) -> Self {
-        Self(ConfinementState::Off { reason: reason.into() })
+        Self(ConfinementState::Off { reason: reason.into(), network: NetworkAccess::Allow })
     }
 
     /// Creates a policy whose content follows later, and the handle that sets it.
@@ -64,13 +66,26 @@ impl ConfinementPolicy {
         for path in &toolchains.write {
             confinement = confinement.write(path);
         }
-        Self(ConfinementState::On { confinement, best_effort: false, temp: Arc::new(temp) })
+        let (temp, egress) = (Arc::new(temp), EgressScope::default());
+        Self(ConfinementState::On { confinement, best_effort: false, temp, egress })
     }
 
-    /// Allows or forbids TCP. Allowed by default. No effect if confinement is off.
+    /// Sets the network that commands may reach, as far as they were allowed to before. All of it by default.
+    ///
+    /// Where confinement is off, no command starts unless this is [`NetworkAccess::Allow`].
     #[must_use]
-    pub fn network(self, allowed: bool) -> Self {
-        self.map(|confinement| confinement.network(allowed))
+    pub fn network(mut self, access: &NetworkAccess) -> Self {
+        self.0 = self.mode().clone();
+        match &mut self.0 {
+            ConfinementState::Off { network, .. } => *network = network.narrowed_by(access),
+            ConfinementState::On { confinement, egress, .. } => {
+                egress.access = egress.access.narrowed_by(access);
+                let has_network = egress.access != NetworkAccess::None;
+                *confinement = std::mem::take(confinement).network(has_network);
+            }
+            ConfinementState::Deferred(_) => {}
+        }
+        self
     }
 
     /// Sets the layers of the confinement; see [`ConfinementLevel`]. No effect if confinement is off.
@@ -105,10 +120,25 @@ impl ConfinementPolicy {
 
     /// Returns the policy for a caller whose commands may reach less.
     pub(in crate::ci) fn narrowed(self, scope: &CommandScope) -> Self {
-        self.map(|confinement| {
+        let narrow = |confinement: Confinement| {
             let narrowed = confinement.narrowed(scope.read.as_deref(), scope.write.as_deref());
             scope.system_calls.iter().fold(narrowed, |confinement, permission| confinement.allow(*permission))
-        })
+        };
+        let mut narrowed = self.map(narrow).network(&scope.network);
+        if let ConfinementState::On { egress, .. } = &mut narrowed.0 {
+            egress.log.clone_from(&scope.egress_log);
+            egress.owner.clone_from(&scope.principal);
+        }
+        narrowed
+    }
+
+    /// Returns the network that commands may reach.
+    pub(in crate::ci) fn network_access(&self) -> NetworkAccess {
+        match self.mode() {
+            ConfinementState::Off { network, .. } => network.clone(),
+            ConfinementState::On { egress, .. } => egress.access.clone(),
+            ConfinementState::Deferred(_) => NetworkAccess::None,
+        }
     }
 
     /// Returns the temporary folder that commands may write, or `None` where they may write any.
@@ -122,8 +152,11 @@ impl ConfinementPolicy {
 
     /// Returns the confinement of a command that somebody else starts, for a caller who may reach `scope`. `None` where it is
     /// off.
-    pub fn confinement_within(&self, scope: &CommandScope) -> Option<Confinement> {
-        self.clone().narrowed(scope).confinement()
+    ///
+    /// # Errors
+    /// The network is limited in a way that cannot be kept for what this server does not start.
+    pub fn confinement_within(&self, scope: &CommandScope) -> Result<Option<Confinement>, EgressError> {
+        self.clone().narrowed(scope).foreign_confinement()
     }
 
     /// Returns the confinement of a command, or `None` where it is off.
@@ -133,6 +166,24 @@ impl ConfinementPolicy {
             ConfinementState::On { confinement, .. } => Some(confinement.clone()),
             // A confinement that grants nothing: not even the program itself can be executed.
             ConfinementState::Deferred(_) => Some(Confinement::default()),
+        }
+    }
+
+    /// Returns the confinement of what this server does not start itself, such as an agent session.
+    pub(in crate::ci) fn foreign_confinement(&self) -> Result<Option<Confinement>, EgressError> {
+        match self.mode() {
+            ConfinementState::On { egress, .. } if matches!(egress.access, NetworkAccess::Hosts(_)) => {
+                Err(EgressError::NotOurs(egress.access.to_string()))
+            }
+            ConfinementState::On { confinement, egress, .. }
+                if egress.access == NetworkAccess::None && !refuses_tcp(confinement) =>
+            {
+                Err(EgressError::TcpNotRefused)
+            }
+            ConfinementState::Off { reason, network } if !network.is_unrestricted() => {
+                Err(EgressError::Unconfined { access: network.to_string(), reason: reason.clone() })
+            }
+            _ => Ok(self.confinement()),
         }
     }
 
@@ -146,11 +197,26 @@ impl ConfinementPolicy {
         }
     }
 
-    /// Returns `command` behind this policy's confinement.
-    pub(in crate::ci) fn apply(&self, command: Command) -> Command {
-        match self.confinement() {
-            Some(confinement) => command.confined(confinement),
-            None => command,
+    /// Returns `command` behind this policy's confinement, and with its way to the network.
+    ///
+    /// # Errors
+    /// The network that the policy allows cannot be kept.
+    pub(in crate::ci) fn apply(&self, command: Command) -> Result<Command, EgressError> {
+        match self.mode() {
+            ConfinementState::Off { reason, network } if !network.is_unrestricted() => {
+                Err(EgressError::Unconfined { access: network.to_string(), reason: reason.clone() })
+            }
+            // Best effort is for the rest of the confinement: a network that was closed must not be open.
+            ConfinementState::On { confinement, egress, .. }
+                if egress.access == NetworkAccess::None && !refuses_tcp(confinement) =>
+            {
+                Err(EgressError::TcpNotRefused)
+            }
+            ConfinementState::On { confinement, egress, .. } => {
+                egress.apply(command.confined(confinement.clone()))
+            }
+            ConfinementState::Off { .. } => Ok(command),
+            ConfinementState::Deferred(_) => Ok(command.confined(Confinement::default())),
         }
     }
 
@@ -171,13 +237,25 @@ impl ConfinementPolicy {
     }
 }
 
+/// Returns true if a program with this confinement, which allows no network, cannot connect by TCP.
+fn refuses_tcp(confinement: &Confinement) -> bool {
+    let status = confinement.status();
+    let has = |protection| status.enforced.contains(&protection);
+    has(Protection::Tcp) || has(Protection::Network)
+}
+
 impl fmt::Display for ConfinementPolicy {
     /// Writes "off: …", "level `namespaces`: files, …", or "not available: …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.mode() {
-            ConfinementState::Off { reason } => write!(f, "off: {reason}"),
+            ConfinementState::Off { reason, network } if network.is_unrestricted() => {
+                write!(f, "off: {reason}")
+            }
+            ConfinementState::Off { reason, network } => {
+                write!(f, "off: {reason}; and the network is to be limited ({network}), so no command starts")
+            }
             ConfinementState::Deferred(_) => f.write_str("not decided; so no command starts"),
-            ConfinementState::On { confinement, best_effort, .. } => {
+            ConfinementState::On { confinement, best_effort, egress, .. } => {
                 let is_complete = match Confinement::available() {
                     Ok(_) => {
                         let status = confinement.status();
@@ -190,9 +268,13 @@ impl fmt::Display for ConfinementPolicy {
                     }
                 };
                 match (is_complete, best_effort) {
-                    (true, _) => Ok(()),
-                    (false, false) => f.write_str("; so no command starts"),
-                    (false, true) => f.write_str("; commands start all the same"),
+                    (true, _) => {}
+                    (false, false) => f.write_str("; so no command starts")?,
+                    (false, true) => f.write_str("; commands start all the same")?,
+                }
+                match &egress.access {
+                    NetworkAccess::Hosts(hosts) => write!(f, "; hosts: {hosts}"),
+                    _ => Ok(()),
                 }
             }
         }

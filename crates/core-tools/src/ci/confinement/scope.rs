@@ -1,6 +1,8 @@
 //! The part of a workspace that one caller's commands may reach.
 
+use crate::ci::egress::EgressLog;
 use crate::workspace::Workspace;
+use egress_proxy::NetworkAccess;
 use process_runner::SystemCallPermission;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +21,12 @@ pub struct CommandScope {
     /// The workspace as far as the caller may use it, for the folder that a command runs in. `None`: the
     /// server's.
     pub workspace: Option<Arc<Workspace>>,
+    /// The network that commands may reach. All of it by default.
+    pub network: NetworkAccess,
+    /// Receives the connections that are refused while the caller's commands run.
+    pub egress_log: Option<EgressLog>,
+    /// The principal of the caller, with whom no other shares a network. `None` for the one caller of a local server.
+    pub principal: Option<String>,
     /// System calls that commands may make beside the usual ones.
     pub system_calls: Vec<SystemCallPermission>,
 }

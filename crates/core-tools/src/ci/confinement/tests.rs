@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "the tests look at what commands did, with other means")]
 
 use super::{CommandScope, ConfinementPolicy, PrivateTempDir, ToolchainPaths};
+use crate::ci::NetworkAccess;
 use crate::ci::{
     BackgroundCommands, BackgroundStartContext, BackgroundStatus, CommandReport, CommandText, Commands,
     ReadCommandOutput, RunCommand, ServerFacts, StartCommand, diagnose,
@@ -224,7 +225,7 @@ async fn diagnostics_say_what_is_in_force() {
     );
     let text = confinement(&fixture.confined());
     assert!(text.starts_with("level `") && text.contains("Landlock ABI ") && !text.contains("TCP"), "{text}");
-    let policy = fixture.policy(&ToolchainPaths::default()).network(false).best_effort(true);
+    let policy = fixture.policy(&ToolchainPaths::default()).network(&NetworkAccess::None).best_effort(true);
     let text = confinement(&fixture.commands().confined(policy));
     assert!(text.contains("files") && text.contains("TCP") && !text.contains("not enforced"), "{text}");
 }
@@ -267,7 +268,7 @@ async fn cargo_builds_a_dependency_from_its_cache_with_the_usual_paths() {
     fs::write(fixture.root.join("src/lib.rs"), "pub use memchr::memchr;").unwrap();
     let home = PathBuf::from(std::env::var_os("HOME").unwrap());
     let paths = ToolchainPaths::discover(&home, |name| std::env::var_os(name));
-    let commands = fixture.commands().confined(fixture.policy(&paths).network(false));
+    let commands = fixture.commands().confined(fixture.policy(&paths).network(&NetworkAccess::None));
     let target = fixture.root.join("target").display().to_string();
     let report = run(&commands, &["cargo", "check", "--offline", "--target-dir", &target]).await;
     assert!(report.is_success() && !report.stderr.contains("denied"), "{report:?}");

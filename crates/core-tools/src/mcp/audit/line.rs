@@ -33,6 +33,8 @@ pub(super) struct AuditLine<'a> {
     bytes_in: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_out: Option<usize>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    refused_connections: &'a [String],
     /// The level at which the programs of the call are confined.
     #[serde(skip_serializing_if = "Option::is_none")]
     confinement: Option<&'a str>,
@@ -94,6 +96,7 @@ impl<'a> AuditLine<'a> {
             arguments,
             bytes_in,
             bytes_out: None,
+            refused_connections: &[],
             confinement: None,
             lost_before: 0,
         }
@@ -109,6 +112,7 @@ impl<'a> AuditLine<'a> {
             approval: record.approval.map(AuditApproval::of),
             duration_us: Some(u64::try_from(record.duration.as_micros()).unwrap_or(u64::MAX)),
             bytes_out: Some(record.bytes_out),
+            refused_connections: record.refused_connections,
             confinement: confinement.filter(|_| record.runs_programs && record.outcome != Outcome::NotRun),
             ..Self::start(record.caller, record.tool, record.arguments, record.bytes_in)
         }

@@ -78,6 +78,8 @@ pub struct CallRecord<'a> {
     pub bytes_in: usize,
     /// Bytes of its answer.
     pub bytes_out: usize,
+    /// The connections that were refused to its programs, each as a sentence.
+    pub refused_connections: &'a [String],
     /// True if its tool runs programs, so that their confinement is recorded too.
     pub runs_programs: bool,
     /// The answer of the person who was asked, if one was.
@@ -98,6 +100,7 @@ impl<'a> CallRecord<'a> {
             arguments,
             bytes_in: 0,
             bytes_out: 0,
+            refused_connections: &[],
             runs_programs: false,
             approval: None,
         }
@@ -122,6 +125,13 @@ impl<'a> CallRecord<'a> {
     pub const fn arguments(mut self, arguments: &'a str, bytes: usize) -> Self {
         self.arguments = arguments;
         self.bytes_in = bytes;
+        self
+    }
+
+    /// Sets the connections that were refused to its programs.
+    #[must_use]
+    pub const fn refused_connections(mut self, refused: &'a [String]) -> Self {
+        self.refused_connections = refused;
         self
     }
 

@@ -3,11 +3,11 @@
 use super::ask::ApprovedCall;
 use super::error::NoSuchTool;
 use super::host::{Host, SharedHost};
-use super::record::{CallRecording, CallStarted, CallVerdict};
+use super::record::{CallEnding, CallRecording, CallStarted, CallVerdict};
 use super::tools::RegisteredTool;
 use crate::mcp::answer::{Answer, ToolError};
 use crate::mcp::arguments::{self, to_short_json};
-use crate::mcp::audit::{ArgumentSummary, CallDecision, Outcome};
+use crate::mcp::audit::{ArgumentSummary, CallDecision};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::permits::Permit;
 use crate::mcp::rate_limiter::RateLimitedCall;
@@ -94,11 +94,13 @@ impl Host {
                 None => CallVerdict::new(CallDecision::Unknown, "".into()),
             };
             let summary = self.summarise(&started, None, &arguments);
-            self.record(&started, name, &verdict, Outcome::NotRun, &summary, 0);
+            self.record(&started, name, &verdict, &CallEnding::NOT_RUN, &summary);
             return Err(self.no_such_tool(&policy, &started.caller, name));
         };
         let summary = self.summarise(&started, Some(registered), &arguments);
         let mut recording = CallRecording::new(self, &started, registered.tool.name(), &summary);
+        #[cfg(feature = "ci")]
+        let egress_log = context.egress_log.clone();
         let admitted = match self.admit(&policy, registered, arguments, &summary, &mut context) {
             Ok(admitted) => Ok(admitted),
             Err(NotAdmitted::Rejected(rejected)) => Err(rejected),
@@ -138,6 +140,13 @@ impl Host {
         };
         let answer =
             answer.unwrap_or_else(|error| Answer::error(&self.without_hidden_advice(&started.caller, error)));
+        #[cfg(feature = "ci")]
+        let answer = {
+            let refused = egress_log.messages();
+            let answer = answer.with_refused_connections(&refused);
+            recording.on_connections_refused(refused);
+            answer
+        };
         // Twice: a client may go away while the answer is masked, and masking may itself make it an error.
         recording.on_finished(answer.is_failed());
         let answer = self.finalize(answer).await;

@@ -40,6 +40,20 @@ impl CallVerdict {
     }
 }
 
+/// The end of a call.
+pub(super) struct CallEnding<'a> {
+    pub(super) outcome: Outcome,
+    /// The size of the answer.
+    pub(super) bytes_out: usize,
+    pub(super) refused_connections: &'a [String],
+}
+
+impl CallEnding<'_> {
+    /// The end of a call that did not run.
+    pub(super) const NOT_RUN: Self =
+        Self { outcome: Outcome::NotRun, bytes_out: 0, refused_connections: &[] };
+}
+
 /// A call on its way to its record. Dropped before its end, as when its client or the server goes away, it is recorded
 /// all the same: it may have done a part of its work.
 pub(super) struct CallRecording<'a> {
@@ -50,6 +64,7 @@ pub(super) struct CallRecording<'a> {
     verdict: Option<CallVerdict>,
     /// True until the call has ended well: one that is dropped has failed.
     failed: bool,
+    refused_connections: Vec<String>,
 }
 
 impl<'a> CallRecording<'a> {
@@ -59,7 +74,7 @@ impl<'a> CallRecording<'a> {
         tool: &'static str,
         arguments: &'a ArgumentSummary,
     ) -> Self {
-        Self { host, started, tool, arguments, verdict: None, failed: true }
+        Self { host, started, tool, arguments, verdict: None, failed: true, refused_connections: Vec::new() }
     }
 
     /// Notes the verdict, before the call runs.
@@ -70,6 +85,12 @@ impl<'a> CallRecording<'a> {
     /// Notes whether the work failed. The answer has not left yet.
     pub(super) fn on_finished(&mut self, failed: bool) {
         self.failed = failed;
+    }
+
+    /// Notes the connections that were refused to the programs of the call.
+    #[cfg(feature = "ci")]
+    pub(super) fn on_connections_refused(&mut self, refused: Vec<String>) {
+        self.refused_connections = refused;
     }
 
     /// Records the call with an answer of this size.
@@ -85,7 +106,8 @@ impl<'a> CallRecording<'a> {
             (CallDecision::Allowed, true) => Outcome::Failed,
             _ => Outcome::NotRun,
         };
-        self.host.record(self.started, self.tool, &verdict, outcome, self.arguments, bytes_out);
+        let ending = CallEnding { outcome, bytes_out, refused_connections: &self.refused_connections };
+        self.host.record(self.started, self.tool, &verdict, &ending, self.arguments);
     }
 }
 
@@ -118,9 +140,8 @@ impl Host {
         started: &CallStarted,
         tool: &str,
         verdict: &CallVerdict,
-        outcome: Outcome,
+        ending: &CallEnding<'_>,
         arguments: &ArgumentSummary,
-        bytes_out: usize,
     ) {
         let (audit, observer) = (&self.shared.audit, &started.observer);
         if audit.is_none() && observer.is_none() {
@@ -132,11 +153,12 @@ impl Host {
             registered.tool.resources().needs_process_permit() || registered.facts().effects.iter().any(runs)
         });
         let tool = self.shared.redactor.redact(tool);
-        let record = CallRecord::new(&started.caller, &tool, verdict.decision, outcome)
+        let record = CallRecord::new(&started.caller, &tool, verdict.decision, ending.outcome)
             .rule(&verdict.rule)
             .duration(started.at.elapsed())
             .arguments(&arguments.text, arguments.bytes)
-            .bytes_out(bytes_out)
+            .bytes_out(ending.bytes_out)
+            .refused_connections(ending.refused_connections)
             .runs_programs(runs_programs)
             .approval(verdict.approval.as_ref());
         if let Some(audit) = audit {

@@ -154,7 +154,7 @@ impl SessionFolder {
         let roots = workspace.roots().filter(|_| is_one_of_many).map(Path::to_owned).collect();
         Ok(Self {
             cwd: folder.to_absolute(),
-            confinement: commands.confinement(),
+            confinement: commands.session_confinement().map_err(|error| ToolError::from_error(&error))?,
             inherited_variables: commands.environment_policy().inheritable(),
             roots,
         })

@@ -22,8 +22,10 @@ use rustix::thread::{
 };
 
 use self::mounts::MountPlan;
+use super::NamespaceHandle;
 use super::child::{ChildProcess, become_init, enable_loopback, in_child};
 use crate::confine::{AccessGrant, Confinement, SystemCallPermission};
+use crate::network_namespace::NetworkNamespace;
 
 /// A set of namespaces, which exists until this value is dropped. All processes in it are ended then.
 pub(super) struct Namespaces {
@@ -36,8 +38,8 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Makes the namespaces of `confinement`.
-    fn new(confinement: &Confinement) -> io::Result<Self> {
+    /// Makes the namespaces of `confinement`, which are entered after `network` if that has a user namespace.
+    fn new(confinement: &Confinement, network_namespace: Option<&NamespaceHandle>) -> io::Result<Self> {
         // Without privileges, all of it is done in a user namespace, in which the user has them.
         let user = (!geteuid().is_root()).then(|| (geteuid().as_raw(), getegid().as_raw()));
         let network = !confinement.allows_network();
@@ -76,7 +78,11 @@ impl Namespaces {
             Ok(()) => become_init(&program, &input),
             Err(error) => error,
         };
-        let (mut init, failure) = in_child(flags | libc::CLONE_PIDFD | libc::SIGCHLD, work)?;
+        let flags = flags | libc::CLONE_PIDFD | libc::SIGCHLD;
+        let (mut init, failure) = match network_namespace {
+            None => in_child(flags, work)?,
+            Some(outer) => in_child_of(outer, flags, work)?,
+        };
         let Some(handle) = init.handle.take() else {
             return Err(io::Error::other("no handle of the new process"));
         };
@@ -124,8 +130,26 @@ impl Drop for Namespaces {
     }
 }
 
+/// Calls `work` as [`in_child`] does, in a process that is made inside `outer`: its user namespace is then one that can
+/// be entered from there.
+fn in_child_of(
+    outer: &NamespaceHandle,
+    flags: libc::c_int,
+    work: impl FnOnce() -> io::Error,
+) -> io::Result<(ChildProcess, Option<io::Error>)> {
+    let make = || {
+        outer.enter()?;
+        // A child of this process and not of the one that makes it, which ends.
+        in_child(flags | libc::CLONE_PARENT, work)
+    };
+    // The handle of the new process is opened among the descriptors of this one.
+    let (maker, made) = in_child(libc::CLONE_FILES | libc::SIGCHLD, make)?;
+    maker.reap();
+    made.ok_or_else(|| io::Error::other("the process that makes the namespaces died"))?
+}
+
 /// Maps the user and the group to themselves in the calling process's new user namespace (`user_namespaces(7)`).
-fn map_user(user: u32, group: u32) -> io::Result<()> {
+pub(super) fn map_user(user: u32, group: u32) -> io::Result<()> {
     let write_file = |path: &str, text: &str| -> io::Result<()> {
         let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
         match write(&file, text.as_bytes())? {
@@ -147,7 +171,7 @@ pub(super) fn may_write_proc(confinement: &Confinement) -> bool {
 /// Checks that this system lets this process make namespaces and enter them.
 pub(super) fn try_out() -> io::Result<()> {
     let confinement = Confinement::new().network(true);
-    let namespaces = Namespaces::new(&confinement)?;
+    let namespaces = Namespaces::new(&confinement, None)?;
     let (child, entered) = in_child(libc::SIGCHLD, || namespaces.enter())?;
     child.reap();
     entered.unwrap_or_else(|| Err(io::Error::other("the process did not return")))
@@ -200,6 +224,8 @@ struct KeptNamespaces {
     network: bool,
     writable_proc: bool,
     private_temp: bool,
+    /// The network namespace with a user namespace in which these were made.
+    outer: Option<NamespaceHandle>,
     made: Arc<Mutex<Option<Arc<Namespaces>>>>,
 }
 
@@ -209,8 +235,13 @@ fn kept() -> MutexGuard<'static, Vec<KeptNamespaces>> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the namespaces of `confinement`, which are made if there are none.
-pub(super) fn prepared(confinement: &Confinement) -> io::Result<Arc<Namespaces>> {
+/// Returns the namespaces of `confinement`, which are made if there are none. Programs in `network` get a set of their own
+/// where only a process in its user namespace can enter it.
+pub(super) fn prepared(
+    confinement: &Confinement,
+    network_namespace: Option<&NetworkNamespace>,
+) -> io::Result<Arc<Namespaces>> {
+    let outer = network_namespace.map(NetworkNamespace::handle).filter(|handle| handle.needs_process());
     let identity = |grant: &AccessGrant| stat(&grant.path).ok().map(|status| (status.st_dev, status.st_ino));
     // Before the lock: a file system that hangs must not stop the starts of others.
     let identities: Vec<_> = confinement.grants().iter().map(identity).collect();
@@ -222,6 +253,11 @@ pub(super) fn prepared(confinement: &Confinement) -> io::Result<Arc<Namespaces>>
             kept.network == network
                 && kept.writable_proc == writable_proc
                 && kept.private_temp == private_temp
+                && match (&kept.outer, outer) {
+                    (None, None) => true,
+                    (Some(one), Some(other)) => one.is_same(other),
+                    _ => false,
+                }
                 && kept.identities == identities
                 && kept.grants == confinement.grants()
         });
@@ -234,6 +270,7 @@ pub(super) fn prepared(confinement: &Confinement) -> io::Result<Arc<Namespaces>>
                 network,
                 writable_proc,
                 private_temp,
+                outer: outer.cloned(),
                 made: Arc::default(),
             },
         };
@@ -246,7 +283,7 @@ pub(super) fn prepared(confinement: &Confinement) -> io::Result<Arc<Namespaces>>
         match &*made {
             Some(namespaces) if namespaces.is_alive() => Arc::clone(namespaces),
             _ => {
-                let namespaces = Arc::new(Namespaces::new(confinement)?);
+                let namespaces = Arc::new(Namespaces::new(confinement, outer)?);
                 *made = Some(Arc::clone(&namespaces));
                 namespaces
             }

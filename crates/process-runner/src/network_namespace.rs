@@ -1,0 +1,63 @@
+//! Network namespaces: programs that are started in one reach only what listens in it.
+
+use std::fmt;
+use std::io;
+
+use crate::tree::NamespaceHandle;
+
+/// A network namespace with a loopback interface and nothing else (`network_namespaces(7)`).
+///
+/// A program that [`Command::network_namespace`](crate::Command::network_namespace) starts in it has no route to any
+/// host, no port of this machine, and no abstract Unix socket of another namespace. What listens in the namespace, it
+/// reaches: [`run`](Self::run) lets this process bind a listener there, and serve it from outside. Clones are the same
+/// namespace, which lasts as long as a clone or a process in it.
+///
+/// It works on Linux, for root and where a user may make user namespaces (`user_namespaces(7)`). Unix sockets that have a path are no part of a network
+/// namespace: they are reached wherever file permissions allow it.
+#[derive(Clone)]
+pub struct NetworkNamespace(NamespaceHandle);
+
+/// The reason that there is no network namespace.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetworkNamespaceError {
+    /// The system is not Linux.
+    #[error("network namespaces are part of Linux")]
+    NotLinux,
+    /// This process may not make one.
+    #[error("this process may not make a network namespace, which needs CAP_SYS_ADMIN or user namespaces")]
+    NotPermitted,
+    /// The system refused for another reason.
+    #[error("the system made no network namespace: {0}")]
+    System(#[from] io::Error),
+}
+
+impl NetworkNamespace {
+    /// Makes a namespace and brings its loopback interface up. It takes some milliseconds, and blocks for them.
+    ///
+    /// # Errors
+    /// The system has none, or this process may not make one.
+    pub fn create() -> Result<Self, NetworkNamespaceError> {
+        NamespaceHandle::create().map(Self)
+    }
+
+    /// Calls `work` on a thread inside the namespace, and returns its result. Sockets that `work` makes stay in the
+    /// namespace, whichever thread uses them later.
+    ///
+    /// # Errors
+    /// The thread cannot be made, cannot enter the namespace, or panicked.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        self.0.run(work)
+    }
+
+    #[cfg(target_os = "linux")]
+    pub(crate) fn handle(&self) -> &NamespaceHandle {
+        &self.0
+    }
+}
+
+impl fmt::Debug for NetworkNamespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NetworkNamespace").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,20 @@
+//! Systems without network namespaces.
+
+use std::convert::Infallible;
+use std::io;
+
+use crate::network_namespace::NetworkNamespaceError;
+
+/// A namespace, of which there is none on this system.
+#[derive(Clone)]
+pub(crate) struct NamespaceHandle(Infallible);
+
+impl NamespaceHandle {
+    pub(crate) fn create() -> Result<Self, NetworkNamespaceError> {
+        Err(NetworkNamespaceError::NotLinux)
+    }
+
+    pub(crate) fn run<T: Send>(&self, _work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        match self.0 {}
+    }
+}
