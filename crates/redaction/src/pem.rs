@@ -135,7 +135,7 @@ fn before_end(bytes: &[u8], marker: usize, spans: &mut Vec<SecretSpan>) {
     }
 }
 
-/// Appends the lines of the body of a key in PuTTY's format. `count` is the place of their number.
+/// Appends the lines of the body of a key in `PuTTY`'s format. `count` is the place of their number.
 pub(crate) fn putty(bytes: &[u8], count: usize, spans: &mut Vec<SecretSpan>) {
     /// An RSA key with 16384 bits has fewer.
     const MAX_LINES: usize = 250;

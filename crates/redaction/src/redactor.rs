@@ -53,14 +53,14 @@ const SIGNS: [&str; 37] = [
     "pass=",
     "PASS=",
     "requirepass ",
-    // Keys of PuTTY, registries, signed addresses.
+    // Keys of `PuTTY`, registries, signed addresses.
     PUTTY,
     "auth\"",
     "auth=",
     "sig=",
     "Pwd",
 ];
-/// The line before the body of a key in PuTTY's format.
+/// The line before the body of a key in `PuTTY`'s format.
 const PUTTY: &str = "Private-Lines: ";
 const ADDRESS: usize = 0;
 const KEY: usize = 1;
