@@ -1,6 +1,8 @@
 //! Writes the corpus of secrets and harmless texts as files, one for each text, for a comparison with other scanners:
 //! `cargo run -p redaction --example write_corpus -- FOLDER`.
 
+#![allow(clippy::disallowed_methods, reason = "the example writes files where its caller says")]
+
 #[path = "../corpus/text.rs"]
 #[allow(unreachable_pub, dead_code, reason = "tests have the same module, and look at the secrets alone")]
 mod text;
