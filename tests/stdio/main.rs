@@ -16,6 +16,8 @@ mod concurrency;
 mod ending;
 mod errors;
 mod handshake;
+#[cfg(target_os = "linux")]
+mod left_running;
 mod malformed;
 mod progress;
 mod roots;

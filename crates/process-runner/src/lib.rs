@@ -64,6 +64,7 @@ mod environment;
 mod error;
 mod events;
 pub mod guardian;
+mod leftover;
 mod limits;
 mod lines;
 mod outcome;
@@ -91,6 +92,7 @@ pub use confine::{Confinement, ConfinementProblem, ConfinementStatus, Confinemen
 pub use environment::EnvPolicy;
 pub use error::{Error, SpawnError, SpawnErrorKind, SystemResource};
 pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEvent};
+pub use leftover::{LeftoverTree, RunOwner, owned_by};
 pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
 pub use lines::OutputLine;
 pub use outcome::{

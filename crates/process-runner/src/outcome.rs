@@ -141,6 +141,9 @@ pub struct LeftoverProcess {
     pub pid: u32,
     /// Its command name, at most 15 bytes of it (`comm` of `proc_pid_stat(5)`).
     pub name: String,
+    /// Its command line, at most 1024 bytes of it. It is known only of a process that was left alive after the program
+    /// had ended by itself.
+    pub command_line: Option<String>,
     /// True if it held one of the output streams.
     pub held_pipe: bool,
     /// True if it was sent `SIGKILL`.

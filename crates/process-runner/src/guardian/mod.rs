@@ -42,10 +42,10 @@ mod unsupported;
 mod watch;
 
 #[cfg(unix)]
-pub(crate) use link::GuardianLink;
+pub(crate) use link::{GuardianLink, SupervisedTree};
 pub use program::GuardianProgram;
 #[cfg(not(unix))]
-pub(crate) use unsupported::GuardianLink;
+pub(crate) use unsupported::{GuardianLink, SupervisedTree};
 #[cfg(not(unix))]
 pub use unsupported::run_if_requested;
 #[cfg(unix)]

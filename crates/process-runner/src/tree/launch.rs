@@ -22,7 +22,7 @@ use super::resolve;
 use super::resources::exhausted_resource;
 use super::run_id::RunId;
 use super::sys::{self, ChildFolder, SpawnRequest};
-use super::{StartFailure, confined};
+use super::{StartFailure, StartTicket, confined};
 use crate::command::{Command, TerminalSize};
 use crate::confine::ConfinementProblem;
 use crate::environment::{EnvironmentEntry, InheritedEnv, c_variable};
@@ -260,6 +260,7 @@ pub(crate) fn launch(
         stdio: [stdin, ends.stdout.as_fd(), ends.stderr.as_ref().unwrap_or(&ends.stdout).as_fd()],
         terminal: terminal.as_deref(),
     };
+    let ticket = StartTicket::new();
     let started = confined(confinement.as_deref(), || spawn_with_retries(&request, busy_retry, is_abandoned));
     // The child has its ends. Ours would only count against our limit, and keep the pipes from ending.
     drop(ends);
@@ -267,7 +268,9 @@ pub(crate) fn launch(
         StartFailure::Confinement(error) => confinement_error(command, error),
         StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
     })?;
-    Ok(StartedLeader { at, leader: Arc::new(ProcessLeader::new(pid, run, command.marker)) })
+    let leader = Arc::new(ProcessLeader::new(pid, run, command.marker, command.owner.clone()));
+    ticket.started(&leader);
+    Ok(StartedLeader { at, leader })
 }
 
 /// Begins to watch what was started.
@@ -307,8 +310,11 @@ pub(crate) fn launch_helper(
         stdio: [stdin, dev_null()?, dev_null()?],
         terminal: None,
     };
+    let ticket = StartTicket::new();
     let (pid, _) = spawn_with_retries(&request, HELPER_BUSY_RETRY, &|| false)?;
-    Ok(Arc::new(ProcessLeader::new(pid, RunId(0), false)))
+    let leader = Arc::new(ProcessLeader::new(pid, RunId::HELPER, false, None));
+    ticket.started(&leader);
+    Ok(leader)
 }
 
 fn confinement_error(command: &Command, error: io::Error) -> SpawnError {

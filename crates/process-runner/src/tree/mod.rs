@@ -8,6 +8,8 @@
 //! | macOS, other Unix | process group | process groups, with a [`guardian`](crate::guardian) |
 //! | Windows | job object | job object |
 
+#[cfg(target_os = "linux")]
+mod adoption;
 #[cfg(unix)]
 mod descriptors;
 mod exit;
@@ -17,10 +19,13 @@ mod landlock;
 mod launch;
 #[cfg(unix)]
 mod leader;
+mod leader_hold;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(all(unix, not(target_os = "linux")))]
 mod macos;
+#[cfg(not(target_os = "linux"))]
+mod no_adoption;
 mod protections;
 #[cfg(unix)]
 mod resolve;
@@ -37,11 +42,26 @@ mod unconfined;
 mod windows;
 
 #[cfg(target_os = "linux")]
+pub(crate) use adoption::{adopt_orphans, adopts_orphans, may_have_orphans, thread_has_children};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use no_adoption::{adopt_orphans, adopts_orphans, may_have_orphans, thread_has_children};
+
+#[cfg(target_os = "linux")]
+pub(crate) use adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use no_adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
+#[cfg(target_os = "linux")]
+use adoption::{StartTicket, forget};
+#[cfg(all(unix, not(target_os = "linux")))]
+use no_adoption::{StartTicket, forget};
+
+#[cfg(target_os = "linux")]
 use linux as platform;
 #[cfg(all(unix, not(target_os = "linux")))]
 use macos as platform;
 
 pub(crate) use exit::ReapedLeader;
+pub(crate) use leader_hold::{LeaderHold, ProcessStamp};
 pub(crate) use run_id::RunId;
 #[cfg(unix)]
 pub(crate) use run_id::marker_prefix;
@@ -56,7 +76,7 @@ pub(crate) use launch::{
 #[cfg(unix)]
 pub(crate) use leader::{ExitWatch, ProcessLeader};
 #[cfg(unix)]
-pub(crate) use platform::{SEES_HOLDERS, holds_any_pipe, pipe_id, scan, start_time};
+pub(crate) use platform::{SEES_HOLDERS, command_line, holds_any_pipe, pipe_id, scan, start_time};
 #[cfg(unix)]
 pub(crate) use resources::{default_concurrency, exhausted_resource};
 #[cfg(unix)]

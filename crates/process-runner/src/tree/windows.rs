@@ -328,6 +328,7 @@ pub(crate) mod reaper {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum MemberAction {
         None,
+        Survey,
         TerminateEscaped,
         KillIdleHolders,
         KillHolders,
@@ -363,6 +364,15 @@ pub(crate) mod reaper {
         _pipes: Vec<u64>,
     ) -> oneshot::Receiver<TreeInspection> {
         answer(TreeInspection::default())
+    }
+
+    /// Does nothing: a job object leaves nothing alive.
+    pub(crate) fn watch(_tree: Arc<crate::leftover::LeftoverState>) {}
+
+    pub(crate) fn look_for_orphans(_leader: &Arc<ProcessLeader>) {}
+
+    pub(crate) fn sweep() -> oneshot::Receiver<bool> {
+        answer(false)
     }
 
     fn answer<T>(value: T) -> oneshot::Receiver<T> {
