@@ -1,7 +1,9 @@
 //! What a command leaves running after its normal end is named, can be ended, and does not outlive the server.
 
 use crate::connect;
-use integration_tests::{Era, Escape, Project, Wire, alive, unique_seconds, wait_until_gone, wait_until_left};
+use integration_tests::{
+    Era, Escape, Project, Wire, alive, unique_seconds, wait_until_gone, wait_until_left,
+};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -79,7 +81,8 @@ fn it_ends_with_a_crash() {
 fn an_escape_from_a_command_that_runs_ends_with_it_and_with_the_server() {
     for kill_server in [false, true] {
         let seconds = unique_seconds();
-        let script = format!("(env -i setsid sleep {seconds} < /dev/null > /dev/null 2>&1 &); sleep {seconds}");
+        let script =
+            format!("(env -i setsid sleep {seconds} < /dev/null > /dev/null 2>&1 &); sleep {seconds}");
         let (_project, mut wire) = connect(Era::Modern);
         let command = json!({"command": ["sh", "-c", script]});
         let started = wire.outcome("start_command", command).0;
@@ -103,8 +106,7 @@ fn what_a_hook_of_git_leaves_running_is_named_and_ends_with_the_server() {
     project.git(&["add", "."]);
     project.git(&["commit", "-q", "-m", "first"]);
     let hook = project.join(".git/hooks/post-commit");
-    let script =
-        format!("#!/bin/sh\nenv -i setsid sleep {seconds} < /dev/null > /dev/null 2>&1 &\nexit 0\n");
+    let script = format!("#!/bin/sh\nenv -i setsid sleep {seconds} < /dev/null > /dev/null 2>&1 &\nexit 0\n");
     std::fs::write(&hook, script).unwrap();
     std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
     project.write("a.txt", "b\n");

@@ -45,7 +45,7 @@
 //!
 //! | | Linux | macOS | Windows |
 //! | --- | --- | --- | --- |
-//! | ends with the run | process group, session, processes with the run's environment marker | process group | job object |
+//! | ends with the run | process group, session, processes with the run's environment marker; with [`RunnerBuilder::adopt_orphans`] every descendant | process group | job object |
 //! | ends after this process's death by `SIGKILL` | the same, with a [`guardian`] | process group, with a [`guardian`] | the same |
 //! | signal before the kill | `SIGTERM` | `SIGTERM` | none |
 //!

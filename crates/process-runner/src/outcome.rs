@@ -125,7 +125,8 @@ pub enum Containment {
     /// Its session. A process that creates a session of its own escapes.
     Session,
     /// Its session, and every process with the run's environment marker. A process that creates a session of its own
-    /// *and* clears its environment escapes.
+    /// *and* clears its environment escapes, unless this process
+    /// [adopts orphans](crate::RunnerBuilder::adopt_orphans).
     SessionAndMarker,
     /// A Windows job object. Nothing escapes.
     JobObject,

@@ -13,9 +13,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use tokio::sync::oneshot;
 
-use crate::outcome::LeftoverProcess;
 use crate::leftover::LeftoverState;
-use crate::tree::{self, Attribution, ProcessLeader, ProcessScan, ProcessStamp, RunId, ScanQuery, TreeMember};
+use crate::outcome::LeftoverProcess;
+use crate::tree::{
+    self, Attribution, ProcessLeader, ProcessScan, ProcessStamp, RunId, ScanQuery, TreeMember,
+};
 
 /// The time after which what still lives in a tree is called unkillable.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);

@@ -210,9 +210,9 @@ impl Driver {
             }
             RunPhase::Flushing { until } => Some(*until),
             RunPhase::Ending { since, group_killed: false, .. } => since.checked_add(REAPER_SLOW),
-            RunPhase::Ending { since, .. } | RunPhase::CheckingHolders { since, .. } | RunPhase::Surveying { since, .. } => {
-                since.checked_add(REAPER_STUCK)
-            }
+            RunPhase::Ending { since, .. }
+            | RunPhase::CheckingHolders { since, .. }
+            | RunPhase::Surveying { since, .. } => since.checked_add(REAPER_STUCK),
             RunPhase::Done => None,
         }
     }

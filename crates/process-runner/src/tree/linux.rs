@@ -242,7 +242,11 @@ impl<'a> Relations<'a> {
         for _ in 0..self.processes.len() {
             match ancestor.sign {
                 Sign::Leader(owner) | Sign::Run(owner) => {
-                    return Relation::Descendant { owner, parent: parent.pid, parent_start: parent.start_ticks };
+                    return Relation::Descendant {
+                        owner,
+                        parent: parent.pid,
+                        parent_start: parent.start_ticks,
+                    };
                 }
                 Sign::None { .. } | Sign::Undecided => {}
             }

@@ -4,7 +4,7 @@
 //!
 //! | | found when it must end | ends after our own death by `SIGKILL` |
 //! | --- | --- | --- |
-//! | Linux | process group, session, environment marker | with a [`guardian`](crate::guardian) |
+//! | Linux | process group, session, environment marker, ancestors, adopted orphans | with a [`guardian`](crate::guardian) |
 //! | macOS, other Unix | process group | process groups, with a [`guardian`](crate::guardian) |
 //! | Windows | job object | job object |
 
@@ -48,10 +48,10 @@ pub(crate) use no_adoption::{adopt_orphans, adopts_orphans, may_have_orphans, th
 
 #[cfg(target_os = "linux")]
 pub(crate) use adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
-#[cfg(all(unix, not(target_os = "linux")))]
-pub(crate) use no_adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
 #[cfg(target_os = "linux")]
 use adoption::{StartTicket, forget};
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use no_adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
 #[cfg(all(unix, not(target_os = "linux")))]
 use no_adoption::{StartTicket, forget};
 

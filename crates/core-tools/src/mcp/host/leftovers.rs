@@ -17,11 +17,7 @@ pub(super) struct CallRunOwner {
 
 impl CallRunOwner {
     pub(super) fn new(principal: &str, tools: &Arc<ToolTable>) -> Self {
-        Self {
-            principal: principal.to_owned(),
-            tools: Arc::downgrade(tools),
-            left_running: Mutex::default(),
-        }
+        Self { principal: principal.to_owned(), tools: Arc::downgrade(tools), left_running: Mutex::default() }
     }
 
     /// Adds to the result of the call what its commands have left running, unless it names that itself.
