@@ -40,7 +40,7 @@ fn it_ends_with_the_token_of_its_caller_and_what_is_another_callers_goes_on() {
 
 #[test]
 fn it_ends_with_the_server_however_that_ends() {
-    for signal in [Signal::TERM, Signal::INT, Signal::KILL, Signal::SEGV] {
+    for signal in [Signal::TERM, Signal::INT, Signal::KILL, Signal::ABORT] {
         let project = Project::empty();
         let mut server = HttpServer::start(&project, &[]);
         let marks = escaped(&server, "ada");

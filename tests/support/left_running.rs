@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 pub enum Escape {
     /// A background job of a shell, with its output redirected.
     Job,
+    /// A job that ignores the end of its terminal.
     Nohup,
     /// A session of its own.
     Session,
@@ -58,7 +59,8 @@ impl Escape {
             }
             Self::Tmux => {
                 skipped_tests::require(crate::installed("tmux"), "no tmux; apt install tmux")?;
-                shell(format!("tmux -L t{seconds} -f /dev/null new-session -d 'exec sleep {seconds}'"))
+                let socket = format!("\"${{TMPDIR:-/tmp}}/t{seconds}\"");
+                shell(format!("tmux -S {socket} -f /dev/null new-session -d 'exec sleep {seconds}'"))
             }
         })
     }
