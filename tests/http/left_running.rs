@@ -7,12 +7,17 @@ use integration_tests::{
 use rustix::process::Signal;
 use serde_json::json;
 
-/// Runs each escape for a token of its own on one server.
-fn escaped(server: &HttpServer, name: &str) -> Vec<String> {
-    let token = server.token(name, "dev", &[]);
-    let mut client = server.connect(&token, Era::Modern);
+/// The escapes that leave a session or a variable by which the command is known.
+const KNOWN: [Escape; 3] = [Escape::Job, Escape::Nohup, Escape::Session];
+/// Those that leave neither.
+const HIDDEN: [Escape; 3] = [Escape::SessionAndEnvironment, Escape::DoubleFork, Escape::Daemon];
+
+/// Lets each of the escapes happen with a token.
+// Confinement keeps tmux from opening a terminal.
+fn escaped(server: &HttpServer, token: &str, escapes: &[Escape]) -> Vec<String> {
+    let mut client = server.connect(token, Era::Modern);
     let mut marks = Vec::new();
-    for escape in Escape::ALL {
+    for escape in escapes {
         let seconds = unique_seconds();
         let Some(command) = escape.command(&seconds) else { continue };
         let text = client.text("run_command", command);
@@ -27,7 +32,9 @@ fn escaped(server: &HttpServer, name: &str) -> Vec<String> {
 fn it_ends_with_the_token_of_its_caller_and_what_is_another_callers_goes_on() {
     let project = Project::empty();
     let server = HttpServer::start(&project, &[]);
-    let (gone, kept) = (escaped(&server, "gone"), escaped(&server, "kept"));
+    let (first, second) = (server.token("gone", "dev", &[]), server.token("kept", "dev", &[]));
+    let gone = escaped(&server, &first, &[KNOWN, HIDDEN].concat());
+    let kept = escaped(&server, &second, &KNOWN);
     assert!(server.tokens(&["revoke", "gone"]).status.success());
     server.signal(Signal::HUP);
     for seconds in &gone {
@@ -43,7 +50,8 @@ fn it_ends_with_the_server_however_that_ends() {
     for signal in [Signal::TERM, Signal::INT, Signal::KILL, Signal::ABORT] {
         let project = Project::empty();
         let mut server = HttpServer::start(&project, &[]);
-        let marks = escaped(&server, "ada");
+        let token = server.token("ada", "dev", &[]);
+        let marks = escaped(&server, &token, &[KNOWN, HIDDEN].concat());
         server.signal(signal);
         server.wait(SOON);
         for seconds in &marks {
@@ -56,12 +64,30 @@ fn it_ends_with_the_server_however_that_ends() {
 fn it_is_on_the_page_and_in_the_list_of_its_caller_alone() {
     let project = Project::empty();
     let server = HttpServer::start(&project, &[]);
-    let marks = escaped(&server, "ada");
-    let (token, other) = (server.token("viewer", "dev", &[]), server.token("bob", "dev", &[]));
+    let (token, other) = (server.token("ada", "dev", &[]), server.token("bob", "dev", &[]));
+    let marks = escaped(&server, &token, &[KNOWN, HIDDEN].concat());
     let page = server.get("/ui", Some(&token)).body;
     let list = server.connect(&other, Era::Modern).text("list_commands", json!({}));
     for seconds in &marks {
         assert!(page.contains(seconds.as_str()), "{page}");
         assert!(!list.contains(seconds.as_str()), "{list}");
     }
+}
+
+#[test]
+fn an_orphan_that_may_be_of_several_callers_is_ended_at_once_and_named() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let (first, second) = (server.token("ada", "dev", &[]), server.token("bob", "dev", &[]));
+    let of_others = escaped(&server, &first, &KNOWN);
+    let mut client = server.connect(&second, Era::Modern);
+    for escape in HIDDEN {
+        let seconds = unique_seconds();
+        let Some(command) = escape.command(&seconds) else { continue };
+        let text = client.text("run_command", command);
+        assert!(!text.contains("left running"), "{escape:?}: {text}");
+        assert!(text.contains("could not be told whose"), "{escape:?}: {text}");
+        wait_until_gone(&seconds, SOON);
+    }
+    assert!(of_others.iter().all(|seconds| !alive(seconds).is_empty()));
 }

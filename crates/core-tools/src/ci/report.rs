@@ -335,10 +335,26 @@ fn termination_notes(output: &Output, redactor: &Redactor) -> Vec<String> {
             left.join(", ")
         ));
     }
+    let unknown: Vec<_> = output
+        .leftovers
+        .iter()
+        .filter(|process| process.killed && !process.held_pipe && has_exited)
+        .map(|process| {
+            let line = process.command_line.as_deref().unwrap_or(&process.name);
+            format!("`{}` (pid {})", redactor.redact(line), process.pid)
+        })
+        .collect();
+    if !unknown.is_empty() {
+        notes.push(format!(
+            "processes of which it could not be told whose command had started them were ended: {}; start_command runs \
+             things in the background",
+            unknown.join(", ")
+        ));
+    }
     let killed: Vec<_> = output
         .leftovers
         .iter()
-        .filter(|process| process.killed && has_exited)
+        .filter(|process| process.killed && process.held_pipe && has_exited)
         .map(|process| format!("{} ({})", process.name, process.pid))
         .collect();
     if !killed.is_empty() {
