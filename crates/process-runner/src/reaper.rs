@@ -362,6 +362,14 @@ impl KnownOrphans {
         self.runs.retain(|_, run| known.contains(run));
         let seen: HashSet<_> = scan.orphans.iter().map(TreeMember::stamp).collect();
         self.first_seen.retain(|stamp, _| seen.contains(stamp));
+        // An orphan that shows its run now may clear its environment in a moment.
+        let adopter = tree::adopts_orphans().then(rustix::process::getpid);
+        for member in scan.members.iter().filter(|member| adopter.is_some() && member.parent == adopter) {
+            let Some(leader) = leaders.get(member.owner) else { continue };
+            if self.runs.insert(member.stamp(), leader.run()).is_none() {
+                leader.report_adopted(member.stamp());
+            }
+        }
         let mut killed = Vec::new();
         for mut orphan in scan.orphans.drain(..) {
             let stamp = orphan.stamp();
@@ -378,9 +386,9 @@ impl KnownOrphans {
                     }
                 }
                 Attribution::Unknown => {
-                    let command_line = tree::command_line(orphan.pid);
+                    // Without its command line, which may be another caller's.
                     let killed_now = orphan.signal(Signal::KILL);
-                    killed.push(leftover(&orphan, command_line, killed_now));
+                    killed.push(leftover(&orphan, None, killed_now));
                 }
             }
             // Only the next pass finds what descends from it.

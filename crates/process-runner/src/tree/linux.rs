@@ -52,6 +52,7 @@ pub(crate) fn scan(query: &ScanQuery<'_>) -> ProcessScan {
             pid: process.pid,
             group: again.group,
             name: again.name.clone(),
+            parent: again.parent,
             start_ticks: again.start_ticks,
             busy: matches!(again.state, b'R' | b'D'),
             pidfd,

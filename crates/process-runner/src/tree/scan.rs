@@ -35,6 +35,7 @@ pub(crate) struct TreeMember {
     pub(crate) pid: Pid,
     pub(crate) group: Option<Pid>,
     pub(crate) name: String,
+    pub(crate) parent: Option<Pid>,
     /// The time of its start in clock ticks since the system started.
     pub(crate) start_ticks: u64,
     /// True if it runs, or waits for a processor or a disk.
