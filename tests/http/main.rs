@@ -25,6 +25,7 @@ mod exposure;
 mod flame_graph;
 mod http2;
 mod jwt;
+mod left_running;
 mod limits;
 mod metrics;
 mod packaging;

@@ -17,6 +17,8 @@ mod ending;
 mod errors;
 mod exec;
 mod handshake;
+#[cfg(target_os = "linux")]
+mod left_running;
 mod malformed;
 mod progress;
 mod roots;

@@ -13,6 +13,7 @@
 
 mod every_pair;
 mod http;
+mod left_running;
 pub mod outside;
 mod processes;
 mod project;
@@ -20,6 +21,7 @@ mod wire;
 
 pub use every_pair::{Ask, check_every_pair};
 pub use http::{Http, HttpServer, Reply, exchange, read as read_reply};
+pub use left_running::{Escape, wait_until_left};
 pub use processes::{
     alive, children, command_line, contained, is_alive, peak_memory_kib, unique_seconds, wait_until_gone,
     zombies_of,
@@ -218,4 +220,10 @@ pub fn wait_until(limit: Duration, what: &str, mut condition: impl FnMut() -> bo
         assert!(started.elapsed() < limit, "not within {limit:?}: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Returns the file of a program of this machine.
+pub fn installed(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }

@@ -295,7 +295,7 @@ impl ProxyObserver for AuditObserver {
 fn child(command: Vec<OsString>, folder: PathBuf) -> Result<Upstream, Error> {
     let guardian = GuardianProgram::current_exe()
         .map_err(Error::system("cannot find out which file this program was started from"))?;
-    let runner = Runner::builder().guardian(guardian).build();
+    let runner = Runner::builder().guardian(guardian).adopt_orphans().build();
     let mut command = command.into_iter();
     let program =
         command.next().ok_or_else(|| Error::Argument("name the server to start after `--`".to_owned()))?;

@@ -13,6 +13,7 @@ use crate::confine::{Confinement, ConfinementProblem};
 use crate::environment::{CommandEnvironment, EnvPolicy};
 use crate::error::{SpawnError, SpawnErrorKind};
 use crate::events::EventOptions;
+use crate::leftover::RunOwner;
 use crate::limits::Limits;
 use crate::lines::OutputLine;
 use crate::network_namespace::NetworkNamespace;
@@ -40,6 +41,8 @@ pub struct Command {
     pub(crate) label: Option<String>,
     pub(crate) secrets: Option<Secrets>,
     pub(crate) marker: bool,
+    /// The caller whose run it is; see [`owned_by`](crate::owned_by).
+    pub(crate) owner: Option<Arc<dyn RunOwner>>,
     pub(crate) confinement: Option<Confinement>,
     pub(crate) network_namespace: Option<NetworkNamespace>,
     pub(crate) events: Option<EventOptions>,
@@ -106,6 +109,7 @@ impl Command {
             label: None,
             secrets: None,
             marker: true,
+            owner: None,
             confinement: None,
             network_namespace: None,
             events: None,

@@ -45,7 +45,7 @@
 //!
 //! | | Linux | macOS | Windows |
 //! | --- | --- | --- | --- |
-//! | ends with the run | process group, session, processes with the run's environment marker | process group | job object |
+//! | ends with the run | process group, session, processes with the run's environment marker; with [`RunnerBuilder::adopt_orphans`] every descendant | process group | job object |
 //! | ends after this process's death by `SIGKILL` | the same, with a [`guardian`] | process group, with a [`guardian`] | the same |
 //! | signal before the kill | `SIGTERM` | `SIGTERM` | none |
 //!
@@ -66,6 +66,7 @@ mod events;
 #[cfg(target_os = "linux")]
 mod foreground;
 pub mod guardian;
+mod leftover;
 mod limits;
 mod lines;
 mod network_namespace;
@@ -99,6 +100,7 @@ pub use error::{Error, SpawnError, SpawnErrorKind, SystemResource};
 pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEvent};
 #[cfg(target_os = "linux")]
 pub use foreground::{ForegroundEnd, ForegroundRun, end_as};
+pub use leftover::{LeftoverTree, RunOwner, owned_by};
 pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
 pub use lines::OutputLine;
 pub use network_namespace::{NetworkNamespace, NetworkNamespaceError};

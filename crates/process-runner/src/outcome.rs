@@ -125,7 +125,8 @@ pub enum Containment {
     /// Its session. A process that creates a session of its own escapes.
     Session,
     /// Its session, and every process with the run's environment marker. A process that creates a session of its own
-    /// *and* clears its environment escapes.
+    /// *and* clears its environment escapes, unless this process
+    /// [adopts orphans](crate::RunnerBuilder::adopt_orphans).
     SessionAndMarker,
     /// A Windows job object. Nothing escapes.
     JobObject,
@@ -141,6 +142,9 @@ pub struct LeftoverProcess {
     pub pid: u32,
     /// Its command name, at most 15 bytes of it (`comm` of `proc_pid_stat(5)`).
     pub name: String,
+    /// Its command line, at most 1024 bytes of it. It is known only of a process that was left alive after the program
+    /// had ended by itself.
+    pub command_line: Option<String>,
     /// True if it held one of the output streams.
     pub held_pipe: bool,
     /// True if it was sent `SIGKILL`.

@@ -4,22 +4,28 @@
 //! is one thread, so that ending fifty runs at once costs one pass over `/proc` and not fifty. A run asks it to inspect
 //! or to end its tree and waits for the answer. A handle that is dropped leaves its run to it and does not wait.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal};
 use tokio::sync::oneshot;
 
+use crate::leftover::LeftoverState;
 use crate::outcome::LeftoverProcess;
-use crate::tree::{self, ProcessLeader, ProcessScan, ScanQuery, TreeMember};
+use crate::tree::{
+    self, Attribution, ProcessLeader, ProcessScan, ProcessStamp, RunId, ScanQuery, TreeMember,
+};
 
 /// The time after which what still lives in a tree is called unkillable.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The passes in a row that must find nothing. One pass can miss a process that is forked meanwhile.
 const EMPTY_PASSES_NEEDED: u8 = 2;
+
+/// The time between two looks at processes that a finished run has left alive.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The pause between two passes while somebody waits for the end of a tree, and after that.
 const MAX_PAUSE: Duration = Duration::from_millis(10);
@@ -49,6 +55,8 @@ pub(crate) struct TreeInspection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberAction {
     None,
+    /// Reads the members' command lines.
+    Survey,
     /// Sends `SIGTERM` to the members outside the leader's group, which the signal to the group did not reach.
     TerminateEscaped,
     /// Kills the members that hold one of the run's pipes, if none of them is busy.
@@ -69,6 +77,9 @@ enum ReaperJob {
         pipes: Vec<u64>,
         reply: oneshot::Sender<TreeInspection>,
     },
+    Watch(Arc<LeftoverState>),
+    /// Asks for a pass that kills the orphans of runs that are over. The answer is true if another pass is needed.
+    Sweep(oneshot::Sender<bool>),
 }
 
 /// Starts the thread if it does not run yet. It must be called before a process is started.
@@ -127,11 +138,58 @@ pub(crate) fn inspect(
     answer
 }
 
+/// Watches the processes that a finished run has left alive, and reaps its leader when they have ended.
+pub(crate) fn watch(tree: Arc<LeftoverState>) {
+    submit(ReaperJob::Watch(tree));
+}
+
+/// Looks for orphans that show no run, unless all processes were looked at a moment ago.
+pub(crate) fn look_for_orphans(leader: &Arc<ProcessLeader>) {
+    let last = LAST_PASS.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.is_some_and(|last| last.elapsed() < MIN_LOOK_INTERVAL) {
+        return;
+    }
+    drop(last);
+    // The look is what counts, and not its answer.
+    drop(inspect(Arc::clone(leader), MemberAction::None, Vec::new()));
+}
+
+/// The time of the last pass.
+static LAST_PASS: Mutex<Option<Instant>> = Mutex::new(None);
+/// The shortest time between a pass and a look that many live runs ask for.
+const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Kills the adopted orphans that belong to no run any more. The answer is true if another pass is needed.
+pub(crate) fn sweep() -> oneshot::Receiver<bool> {
+    let (reply, answer) = oneshot::channel();
+    submit(ReaperJob::Sweep(reply));
+    answer
+}
+
 /// The state of the thread: the trees that must end, and the inspections of the next pass.
 #[derive(Default)]
 struct Reaper {
     endings: Vec<TreeEnding>,
     inspections: Vec<PendingInspection>,
+    watched: Vec<WatchedTree>,
+    sweeps: Vec<oneshot::Sender<bool>>,
+    orphans: KnownOrphans,
+}
+
+/// The orphans that only the adoption by this process shows.
+#[derive(Default)]
+struct KnownOrphans {
+    /// The runs of those whose run was found.
+    runs: HashMap<ProcessStamp, RunId>,
+    /// The [`start_bound`](tree::start_bound) when each unknown child was first seen.
+    first_seen: HashMap<ProcessStamp, u64>,
+}
+
+/// The processes that a finished run has left alive.
+struct WatchedTree {
+    tree: Arc<LeftoverState>,
+    next_pass: Instant,
+    empty_passes: u8,
 }
 
 /// An inspection that waits for the next pass.
@@ -163,7 +221,8 @@ struct TreeEnding {
 impl Reaper {
     fn run(mut self, incoming: &mpsc::Receiver<ReaperJob>) {
         loop {
-            let first = match self.endings.iter().map(|ending| ending.next_pass).min() {
+            let endings = self.endings.iter().map(|ending| ending.next_pass);
+            let first = match endings.chain(self.watched.iter().map(|watched| watched.next_pass)).min() {
                 None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(next) => incoming.recv_timeout(next.saturating_duration_since(Instant::now())),
             };
@@ -205,24 +264,36 @@ impl Reaper {
                     holders: Vec::new(),
                 });
             }
+            ReaperJob::Watch(tree) => {
+                let next_pass = Instant::now() + WATCH_INTERVAL;
+                self.watched.push(WatchedTree { tree, next_pass, empty_passes: 0 });
+            }
+            ReaperJob::Sweep(reply) => self.sweeps.push(reply),
         }
     }
 
     /// Searches all processes once, for all trees.
     fn pass(&mut self) {
         let now = Instant::now();
-        let Self { endings, inspections } = self;
+        *LAST_PASS.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        let Self { endings, inspections, watched, sweeps, orphans } = self;
+        watched.retain(|watched| !watched.tree.leader.is_reaped());
         for ending in endings.iter_mut().filter(|ending| ending.next_pass <= now) {
             ending.alive.clear();
         }
-        // A run may be in both lists, and more than once. Everyone who asked about a run gets its members.
-        let leaders: Vec<Arc<ProcessLeader>> = endings
+        // A run may be in several lists, and more than once. Everyone who asked about a run gets its members.
+        let mut leaders: Vec<Arc<ProcessLeader>> = endings
             .iter()
             .map(|ending| &ending.leader)
             .chain(inspections.iter().map(|pending| &pending.leader))
+            .chain(watched.iter().map(|watched| &watched.tree.leader))
             .cloned()
             .collect();
-        let ProcessScan { members, undecided } = scan_for(&leaders);
+        // An orphan that shows another run must not be taken for one that shows none.
+        leaders.extend(tree::run_leaders());
+        let mut scan = orphans.scan_for(&leaders);
+        let unknown = orphans.attribute(&leaders, &mut scan);
+        let ProcessScan { members, undecided, .. } = scan;
         // The whole group at once and before single members, so that no shell in it sees its children die and goes on
         // with its script. After the search, which must see who was there.
         for ending in endings.iter().filter(|ending| ending.next_pass <= now) {
@@ -237,31 +308,136 @@ impl Reaper {
                 pending.add_member(member, index);
             }
         }
-        for pending in inspections.drain(..) {
+        for mut pending in inspections.drain(..) {
+            if pending.action == MemberAction::Survey {
+                pending.inspection.members.extend(unknown.iter().cloned());
+            }
             pending.answer(&members, undecided);
+        }
+        for reply in sweeps.drain(..) {
+            let _ = reply.send(undecided || !unknown.is_empty());
+        }
+        for watched in watched.iter_mut().filter(|watched| watched.next_pass <= now) {
+            watched.look(&leaders, &members, undecided, now);
         }
         endings.retain_mut(|ending| ending.next_pass > now || ending.needs_another_pass(now, undecided));
     }
 }
 
-/// Searches all processes once for the members of all runs. A member's owner is the index of its leader.
-fn scan_for(leaders: &[Arc<ProcessLeader>]) -> ProcessScan {
-    // Reversed, so that of equal leaders the first index is the one that stays in the map.
-    let indexed = || leaders.iter().enumerate().rev();
-    let sessions: HashMap<_, _> =
-        indexed().filter_map(|(index, leader)| Some((leader.session()?, index))).collect();
-    let markers: HashMap<_, _> =
-        indexed().filter_map(|(index, leader)| Some((leader.marker()?.0, index))).collect();
-    // A process that is older than all leaders belongs to none of them, and its environment need not be read.
-    let start = |leader: &Arc<ProcessLeader>| tree::start_time(leader.session()?);
-    let started_since = leaders.iter().map(|leader| start(leader).unwrap_or(0)).min().unwrap_or(0);
-    let query = ScanQuery {
-        started_since,
-        by_session: &|session| sessions.get(&session).copied(),
-        marker_prefix: tree::marker_prefix(),
-        by_marker: &|number| markers.get(&number).copied(),
-    };
-    tree::scan(&query)
+impl KnownOrphans {
+    /// Searches all processes once for the members of all runs. A member's owner is the index of its leader.
+    fn scan_for(&self, leaders: &[Arc<ProcessLeader>]) -> ProcessScan {
+        // Reversed, so that of equal leaders the first index is the one that stays in the map.
+        let indexed = || leaders.iter().enumerate().rev();
+        let sessions: HashMap<_, _> =
+            indexed().filter_map(|(index, leader)| Some((leader.session()?, index))).collect();
+        let markers: HashMap<_, _> =
+            indexed().filter_map(|(index, leader)| Some((leader.marker()?.0, index))).collect();
+        let runs: HashMap<_, _> = indexed().map(|(index, leader)| (leader.run(), index)).collect();
+        // A process that is older than all leaders belongs to none of them, and its environment need not be read.
+        let start = |leader: &Arc<ProcessLeader>| tree::start_time(leader.session()?);
+        let started_since = leaders.iter().map(|leader| start(leader).unwrap_or(0)).min().unwrap_or(0);
+        let by_adoption = |pid: Pid, start_ticks| {
+            let stamp = ProcessStamp { pid: pid.as_raw_nonzero().get(), start_ticks };
+            self.runs.get(&stamp).and_then(|run| runs.get(run).copied())
+        };
+        let adopters = tree::adopters();
+        let query = ScanQuery {
+            started_since,
+            by_session: &|session| sessions.get(&session).copied(),
+            by_adoption: &by_adoption,
+            adopters: &adopters,
+            marker_prefix: tree::marker_prefix(),
+            by_marker: &|number| markers.get(&number).copied(),
+        };
+        tree::scan(&query)
+    }
+
+    /// Finds the runs of the orphans that show none, and adds them to the members. Kills those whose run cannot be
+    /// found, which would otherwise escape every limit of their caller, and returns them.
+    fn attribute(&mut self, leaders: &[Arc<ProcessLeader>], scan: &mut ProcessScan) -> Vec<LeftoverProcess> {
+        for pid in scan.zombies.drain(..) {
+            tree::reap_orphan(pid);
+        }
+        let known: HashSet<_> = leaders.iter().map(|leader| leader.run()).collect();
+        self.runs.retain(|_, run| known.contains(run));
+        let seen: HashSet<_> = scan.orphans.iter().map(TreeMember::stamp).collect();
+        self.first_seen.retain(|stamp, _| seen.contains(stamp));
+        // An orphan that shows its run now may clear its environment in a moment.
+        let adopters = tree::adopters();
+        let is_adopted =
+            |member: &&TreeMember| member.parent.is_some_and(|parent| adopters.contains(&parent));
+        for member in scan.members.iter().filter(is_adopted) {
+            let Some(leader) = leaders.get(member.owner) else { continue };
+            if self.runs.insert(member.stamp(), leader.run()).is_none() {
+                leader.report_adopted(member.stamp());
+            }
+        }
+        let mut killed = Vec::new();
+        for mut orphan in scan.orphans.drain(..) {
+            let stamp = orphan.stamp();
+            let first_seen = *self.first_seen.entry(stamp).or_insert_with(tree::start_bound);
+            match tree::attribute(orphan.pid, orphan.start_ticks, first_seen) {
+                Attribution::OwnChild => continue,
+                Attribution::Undecided => {}
+                Attribution::Run(leader) => {
+                    self.runs.insert(stamp, leader.run());
+                    leader.report_adopted(stamp);
+                    if let Some(owner) = leaders.iter().position(|known| Arc::ptr_eq(known, &leader)) {
+                        orphan.owner = owner;
+                        scan.members.push(orphan);
+                    }
+                }
+                Attribution::Unknown => {
+                    // Without its command line, which may be another caller's.
+                    let killed_now = orphan.signal(Signal::KILL);
+                    killed.push(leftover(&orphan, None, killed_now));
+                }
+            }
+            // Only the next pass finds what descends from it.
+            scan.undecided = true;
+        }
+        killed
+    }
+}
+
+fn leftover(member: &TreeMember, command_line: Option<String>, killed: bool) -> LeftoverProcess {
+    let (pid, name) = (member.pid_number(), member.name.clone());
+    LeftoverProcess { pid, name, command_line, held_pipe: false, killed }
+}
+
+impl WatchedTree {
+    /// Records who is alive. Reaps the leader once nobody is.
+    fn look(
+        &mut self,
+        leaders: &[Arc<ProcessLeader>],
+        members: &[TreeMember],
+        undecided: bool,
+        now: Instant,
+    ) {
+        let is_own = |member: &&TreeMember| {
+            leaders.get(member.owner).is_some_and(|leader| Arc::ptr_eq(leader, &self.tree.leader))
+        };
+        let alive: Vec<_> = members
+            .iter()
+            .filter(is_own)
+            .map(|member| leftover(member, tree::command_line(member.pid), false))
+            .collect();
+        self.next_pass = now + WATCH_INTERVAL;
+        if !alive.is_empty() || undecided {
+            self.empty_passes = 0;
+            if !alive.is_empty() {
+                self.tree.set_processes(alive);
+            }
+            return;
+        }
+        self.empty_passes += 1;
+        if self.empty_passes >= EMPTY_PASSES_NEEDED {
+            self.tree.leader.reap();
+        } else {
+            self.next_pass = now;
+        }
+    }
 }
 
 impl PendingInspection {
@@ -277,8 +453,10 @@ impl PendingInspection {
             self.inspection.busy |= member.busy;
             self.holders.push(index);
         }
-        let (pid, name) = (member.pid_number(), member.name.clone());
-        self.inspection.members.push(LeftoverProcess { pid, name, held_pipe, killed: false });
+        let command_line =
+            (self.action == MemberAction::Survey).then(|| tree::command_line(member.pid)).flatten();
+        let found = LeftoverProcess { held_pipe, ..leftover(member, command_line, false) };
+        self.inspection.members.push(found);
     }
 
     /// Kills the holders if the action says so, and sends the answer.
@@ -287,7 +465,7 @@ impl PendingInspection {
         let kill = match self.action {
             MemberAction::KillHolders => true,
             MemberAction::KillIdleHolders => !self.inspection.busy && !undecided,
-            MemberAction::None | MemberAction::TerminateEscaped => false,
+            MemberAction::None | MemberAction::Survey | MemberAction::TerminateEscaped => false,
         };
         for holder in self.holders.iter().filter_map(|index| members.get(*index)).filter(|_| kill) {
             let killed = holder.signal(Signal::KILL);
@@ -311,14 +489,7 @@ impl TreeEnding {
         self.alive.push(pid);
         match self.killed.iter_mut().find(|known| known.pid == pid && known.name == member.name) {
             Some(known) => known.killed |= killed,
-            None => {
-                self.killed.push(LeftoverProcess {
-                    pid,
-                    name: member.name.clone(),
-                    held_pipe: false,
-                    killed,
-                });
-            }
+            None => self.killed.push(leftover(member, None, killed)),
         }
     }
 

@@ -16,14 +16,15 @@ use crate::driver::{Driver, RunState, StopRequest};
 use crate::environment::InheritedEnv;
 use crate::error::{Error, SpawnError, SpawnErrorKind};
 use crate::events::EventQueue;
-use crate::guardian::{GuardianLink, GuardianProgram};
+use crate::guardian::{GuardianLink, GuardianProgram, SupervisedTree};
+use crate::leftover::{self, LeftoverRegistry, LeftoverTree};
 use crate::limits::Limits;
 use crate::outcome::{Containment, Output, StdinReport, Termination};
 use crate::reaper;
 use crate::running::Running;
 use crate::secrets::Secrets;
 use crate::starter;
-use crate::tree::{self, RunId};
+use crate::tree::{self, LeaderHold, ProcessStamp, RunId};
 
 /// Runs commands, a bounded number at once.
 ///
@@ -45,6 +46,7 @@ struct RunnerState {
     permits: Arc<Semaphore>,
     queue_timeout: Option<Duration>,
     guardian: Option<GuardianLink>,
+    leftovers: Arc<LeftoverRegistry>,
     runs: Mutex<LiveRuns>,
     /// The number of [`LiveRun`]s.
     live: AtomicUsize,
@@ -134,6 +136,21 @@ impl RunnerBuilder {
         self
     }
 
+    /// Makes this process the parent of every process whose own parent has ended, among all that it starts (prctl(2),
+    /// `PR_SET_CHILD_SUBREAPER`), so that no process leaves its run by a session and an environment of its own. What a
+    /// program that ends by itself leaves alive is then in the list of [leftover trees](Runner::leftover_trees) and
+    /// ends with the runner. An orphan is killed if its run is over, or if it shows no run and runs of several
+    /// [owners](crate::owned_by) may have started it.
+    ///
+    /// It applies to this whole process and lasts until its end, so it is for programs that start processes only by
+    /// runners. On systems without child subreapers it does nothing.
+    #[must_use]
+    pub fn adopt_orphans(self) -> Self {
+        // Without it everything works, and `Containment` says what does not.
+        let _ = tree::adopt_orphans();
+        self
+    }
+
     /// Builds the runner, and reads the environment of this process for it.
     pub fn build(self) -> Runner {
         let permits = self.max_concurrent.unwrap_or_else(tree::default_concurrency);
@@ -145,6 +162,7 @@ impl RunnerBuilder {
                 permits: Arc::new(Semaphore::new(permits.clamp(1, Semaphore::MAX_PERMITS))),
                 queue_timeout: self.queue_timeout,
                 guardian: self.guardian.map(GuardianLink::new),
+                leftovers: Arc::default(),
                 runs: Mutex::default(),
                 live: AtomicUsize::new(0),
                 all_ended: Notify::new(),
@@ -195,6 +213,12 @@ impl Runner {
         self.inner.runs().len()
     }
 
+    /// Returns the processes that finished runs have left alive, if this process [adopts
+    /// orphans](RunnerBuilder::adopt_orphans).
+    pub fn leftover_trees(&self) -> Vec<LeftoverTree> {
+        self.inner.leftovers.alive()
+    }
+
     /// Returns how many starts were abandoned ([`Error::SpawnTimedOut`], a cancel, a dropped future) while the system
     /// has not completed them, because the program's file system hangs.
     ///
@@ -218,8 +242,9 @@ impl Runner {
     ///
     /// # Errors
     /// If the program does not start; see [`Error`].
-    pub async fn start(&self, command: Command) -> Result<Running, Error> {
+    pub async fn start(&self, mut command: Command) -> Result<Running, Error> {
         command.check_input()?;
+        command.owner = leftover::current_owner();
         // Shared with the thread that starts the program, which may outlive this future.
         let command = Arc::new(command);
         let limits = command.limits.clone().unwrap_or_else(|| self.inner.limits.clone());
@@ -266,7 +291,7 @@ impl Runner {
                     if let Some(supervised) = &supervised {
                         supervised.started(&started.leader);
                     }
-                    started.leader.hold(Box::new((supervised, live)));
+                    started.leader.hold(Box::new(RunHold { supervised, _live: live }));
                     StartGuard(Some(started))
                 });
                 (started, permit)
@@ -332,7 +357,16 @@ impl Runner {
         let secrets = command.secrets.as_ref().unwrap_or(&self.inner.secrets);
         let id = registration.id;
         let run_guard = Box::new((permit, registration));
-        let driver = Driver::new(launched, command, limits, secrets, queued, queue, run_guard);
+        let driver = Driver::new(
+            launched,
+            command,
+            limits,
+            secrets,
+            queued,
+            queue,
+            Arc::clone(&self.inner.leftovers),
+            run_guard,
+        );
         let shared = Arc::clone(driver.shared());
         self.inner.runs().insert(id, Arc::clone(&shared));
         if self.inner.shut_down.load(Ordering::Acquire) {
@@ -382,6 +416,9 @@ impl Runner {
         for run in self.inner.runs().values() {
             run.request_stop(StopRequest::Terminate { grace: Some(grace) });
         }
+        for tree in self.inner.leftovers.close() {
+            tokio::spawn(async move { tree.end(grace).await });
+        }
         let timeout = grace.saturating_add(SHUTDOWN_MARGIN);
         if tokio::time::timeout(timeout, self.inner.wait_until_idle()).await.is_err() {
             for run in self.inner.runs().values() {
@@ -390,12 +427,27 @@ impl Runner {
             // The guardian stays: it ends what still lives when this process ends.
             return;
         }
+        sweep_orphans().await;
         if let Some(guardian) = &self.inner.guardian {
             guardian.dismiss();
         }
     }
 }
 
+/// Kills the adopted orphans of runs that are over, until none is left.
+async fn sweep_orphans() {
+    let give_up_at = Instant::now() + SWEEP_TIME;
+    // There is no thread to ask if nothing was ever started.
+    while tree::adopts_orphans() && reaper::ensure_running().is_ok() && Instant::now() < give_up_at {
+        match reaper::sweep().await {
+            Ok(true) => tokio::time::sleep(Duration::from_millis(1)).await,
+            Ok(false) | Err(_) => return,
+        }
+    }
+}
+
+/// The time for which orphans are killed at a shutdown.
+const SWEEP_TIME: Duration = Duration::from_secs(1);
 /// The time that a shutdown waits after the grace time.
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(3);
 /// The shortest time that the system is given to start a program.
@@ -434,6 +486,7 @@ impl Drop for StartGuard {
 
 /// A share in the count of live runs. A run that is followed has one, and so have a start in progress and the processes
 /// of each run: a shutdown waits for all of them.
+#[derive(Debug)]
 struct LiveRun(Arc<RunnerState>);
 
 impl LiveRun {
@@ -447,6 +500,21 @@ impl Drop for LiveRun {
     fn drop(&mut self) {
         if self.0.live.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.all_ended.notify_waiters();
+        }
+    }
+}
+
+/// The supervision of a run and its share in the count of live runs, which last until its processes have ended.
+#[derive(Debug)]
+struct RunHold {
+    supervised: Option<SupervisedTree>,
+    _live: LiveRun,
+}
+
+impl LeaderHold for RunHold {
+    fn adopted(&self, process: ProcessStamp) {
+        if let Some(supervised) = &self.supervised {
+            supervised.adopted(process);
         }
     }
 }

@@ -137,7 +137,9 @@ fn run_jobs() {
     loop {
         let mut state = pool();
         let Some(job) = state.jobs.pop_front() else {
-            if timed_out {
+            // A thread that has children would leave them to the main thread, which would then look like one that has
+            // adopted orphans.
+            if timed_out && !(crate::tree::adopts_orphans() && crate::tree::thread_has_children()) {
                 // Under the same lock as the look at the queue, so that no job is left to a thread that ends. The
                 // guard would lock again.
                 state.threads -= 1;

@@ -19,7 +19,7 @@ pub fn runner(settings: &Settings) -> Result<Runner, Error> {
     // This program is its own guardian, so that nothing else has to be installed or found.
     let guardian = GuardianProgram::current_exe().map_err(Error::CurrentExecutable)?;
     let runner = Runner::builder().guardian(guardian).secrets(settings.secrets.clone());
-    Ok(runner.withhold(&settings.withheld).build())
+    Ok(runner.withhold(&settings.withheld).adopt_orphans().build())
 }
 
 /// Returns the name, version and search path of the server, for the tools that report them.

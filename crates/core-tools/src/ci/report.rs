@@ -129,7 +129,7 @@ impl CommandReport {
     pub(super) fn new(output: &Output, redactor: &Redactor, max_bytes: usize) -> Self {
         let stdout = CommandOutputExcerpt::new(&output.stdout, redactor, max_bytes);
         let stderr = CommandOutputExcerpt::new(&output.stderr, redactor, max_bytes);
-        let mut report = Self::of_excerpts(output, stdout, stderr);
+        let mut report = Self::of_excerpts(output, redactor, stdout, stderr);
         if output.stdout.binary || output.stderr.binary {
             report.notes.push("the output is not text; what is shown of it is approximate".to_owned());
         }
@@ -143,14 +143,19 @@ impl CommandReport {
     }
 
     /// Creates the report on a program with a terminal, which printed `text`, masked already.
-    pub(super) fn of_terminal(output: &Output, text: String, max_bytes: usize) -> Self {
+    pub(super) fn of_terminal(output: &Output, redactor: &Redactor, text: String, max_bytes: usize) -> Self {
         let text = CommandOutputExcerpt::of_text(text, max_bytes);
-        Self::of_excerpts(output, text, CommandOutputExcerpt::default())
+        Self::of_excerpts(output, redactor, text, CommandOutputExcerpt::default())
     }
 
-    fn of_excerpts(output: &Output, stdout: CommandOutputExcerpt, stderr: CommandOutputExcerpt) -> Self {
+    fn of_excerpts(
+        output: &Output,
+        redactor: &Redactor,
+        stdout: CommandOutputExcerpt,
+        stderr: CommandOutputExcerpt,
+    ) -> Self {
         let exit = ExitDetails::from(output);
-        let mut notes = termination_notes(output);
+        let mut notes = termination_notes(output, redactor);
         let cut: Vec<_> = [("stdout", &stdout), ("stderr", &stderr)]
             .into_iter()
             .filter(|(_, excerpt)| excerpt.is_cut)
@@ -300,7 +305,7 @@ fn whole_lines_after(text: &str, start: usize) -> &str {
 const MAX_PART_OF_LINE: usize = 400;
 
 /// Returns what is worth knowing of the end: the limit, and processes that were ended or could not be.
-fn termination_notes(output: &Output) -> Vec<String> {
+fn termination_notes(output: &Output, redactor: &Redactor) -> Vec<String> {
     let mut notes = Vec::new();
     match &output.termination {
         Termination::TimedOut { after, escalated } => notes.push(format!(
@@ -315,10 +320,41 @@ fn termination_notes(output: &Output) -> Vec<String> {
     }
     // After a time limit it goes without saying that everything was ended.
     let has_exited = matches!(output.termination, Termination::Exited { .. });
+    let left: Vec<_> = output
+        .leftovers
+        .iter()
+        .filter(|process| !process.killed && !process.held_pipe && has_exited)
+        .map(|process| {
+            let line = process.command_line.as_deref().unwrap_or(&process.name);
+            format!("`{}` (pid {})", redactor.redact(line), process.pid)
+        })
+        .collect();
+    if !left.is_empty() {
+        notes.push(format!(
+            "left running: {}; list_commands lists it and stop_command ends it",
+            left.join(", ")
+        ));
+    }
+    let unknown: Vec<_> = output
+        .leftovers
+        .iter()
+        .filter(|process| process.killed && !process.held_pipe && has_exited)
+        .map(|process| {
+            let line = process.command_line.as_deref().unwrap_or(&process.name);
+            format!("`{}` (pid {})", redactor.redact(line), process.pid)
+        })
+        .collect();
+    if !unknown.is_empty() {
+        notes.push(format!(
+            "processes of which it could not be told whose command had started them were ended: {}; start_command runs \
+             things in the background",
+            unknown.join(", ")
+        ));
+    }
     let killed: Vec<_> = output
         .leftovers
         .iter()
-        .filter(|process| process.killed && has_exited)
+        .filter(|process| process.killed && process.held_pipe && has_exited)
         .map(|process| format!("{} ({})", process.name, process.pid))
         .collect();
     if !killed.is_empty() {

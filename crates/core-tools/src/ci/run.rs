@@ -104,7 +104,7 @@ impl Commands {
         let report = if let Some(size) = terminal {
             let (output, text) =
                 self.run_in_terminal(command, size, input.stdin.as_deref(), on_progress).await?;
-            CommandReport::of_terminal(&output, text, max_bytes)
+            CommandReport::of_terminal(&output, &self.redactor, text, max_bytes)
         } else {
             let command = match &input.stdin {
                 Some(text) => command.stdin(Stdin::bytes(text.as_bytes())),

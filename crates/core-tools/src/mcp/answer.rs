@@ -54,6 +54,10 @@ impl ToolError {
         Self(message.into())
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.0
+    }
+
     /// An error and everything that led to it, outermost first.
     pub fn from_error(error: &dyn std::error::Error) -> Self {
         let mut text = error.to_string();

@@ -105,6 +105,12 @@ impl CallContext {
         }
     }
 
+    /// Returns the principal whose background programs the call is about. A local server has one caller, with an empty
+    /// name.
+    pub(crate) fn background_owner(&self) -> &str {
+        self.owner.as_deref().or_else(|| self.caller.principal()).unwrap_or_default()
+    }
+
     /// Returns `workspace` as far as the policy lets this call reach.
     ///
     /// # Errors

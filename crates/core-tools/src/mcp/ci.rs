@@ -80,7 +80,7 @@ fn run_command(commands: Commands, background: Arc<BackgroundCommands>, max_time
                     }
                 };
                 let mut report = commands.run(&input, context.max_timeout, &context.cancel, on_progress).await?;
-                background.keep_output(owner(&context), &input.command, &mut report);
+                background.keep_output(context.background_owner(), &input.command, &mut report);
                 Ok(Answer::report(&report, report.to_text())?.failed_if(!report.is_success()))
             }
         },
@@ -126,7 +126,7 @@ fn start_command(commands: Commands, background: Arc<BackgroundCommands>) -> Too
             async move {
                 let permit = context.process_permits.as_ref().map(ProcessPermits::try_acquire).transpose();
                 let permit = permit.map_err(|error| ToolError::from_error(&error))?;
-                let mut start = BackgroundStartContext::new(owner(&context));
+                let mut start = BackgroundStartContext::new(context.background_owner());
                 start.scope = scope?;
                 start.permit = permit;
                 start.cancel = context.cancel.clone();
@@ -152,8 +152,8 @@ fn read_command_output(background: Arc<BackgroundCommands>) -> Tool {
         move |input: ReadCommandOutput, context: CallContext| {
             let background = Arc::clone(&background);
             async move {
-                let output = background.read(&input, owner(&context), &context.cancel).await?;
-                context.egress_log.extend(background.refused_connections(input.id, owner(&context))?);
+                let output = background.read(&input, context.background_owner(), &context.cancel).await?;
+                context.egress_log.extend(background.refused_connections(input.id, context.background_owner())?);
                 Ok(Answer::text(output.to_text()))
             }
         },
@@ -170,7 +170,7 @@ fn write_command_input(background: Arc<BackgroundCommands>) -> Tool {
          what the program prints in reply, which saves a read. What the program then does cannot be undone.",
         move |input: WriteCommandInput, context: CallContext| {
             let background = Arc::clone(&background);
-            async move { Ok(Answer::text(background.write(&input, owner(&context), &context.cancel).await?)) }
+            async move { Ok(Answer::text(background.write(&input, context.background_owner(), &context.cancel).await?)) }
         },
     )
     .destroys()
@@ -181,6 +181,7 @@ fn write_command_input(background: Arc<BackgroundCommands>) -> Tool {
 fn stop_command(background: Arc<BackgroundCommands>) -> Tool {
     // One hook for the whole toolset is enough; it is with the tool that ends commands.
     let released = Arc::clone(&background);
+    let registry = Arc::clone(&background);
     Tool::new(
         "stop_command",
         "Stop a background command",
@@ -189,13 +190,14 @@ fn stop_command(background: Arc<BackgroundCommands>) -> Tool {
          saved. For a command that has ended already it returns the same.",
         move |input: StopCommand, context: CallContext| {
             let background = Arc::clone(&background);
-            async move { Ok(Answer::text(background.stop(&input, owner(&context)).await?.to_text())) }
+            async move { Ok(Answer::text(background.stop(&input, context.background_owner()).await?.to_text())) }
         },
     )
     .destroys()
     .idempotent()
     .unmetered()
     .on_release_caller(move |owner| released.stop_all(owner))
+    .takes_leftovers(move |owner, tree| registry.add_leftovers(owner, tree))
 }
 
 fn list_commands(background: Arc<BackgroundCommands>) -> Tool {
@@ -203,12 +205,12 @@ fn list_commands(background: Arc<BackgroundCommands>) -> Tool {
     Tool::new(
         "list_commands",
         "List background commands",
-        "Lists the background commands of this caller, the latest last: `id`, command line, whether it runs or how it \
-         ended, and for how long. Use it when an `id` is lost, or to see what still runs. Of those that have ended, the \
+        "Lists the background commands of this caller and what its other commands left running, the latest last: `id`, \
+         command line, whether it runs or how it ended, and for how long. Use it when an `id` is lost, or to see what still runs. Of those that have ended, the \
          last 32 are kept.",
         move |_: ListCommands, context: CallContext| {
             let background = Arc::clone(&background);
-            async move { Answer::structured(&background.list(owner(&context))) }
+            async move { Answer::structured(&background.list(context.background_owner())) }
         },
     )
     .answers::<CommandList>()
@@ -347,10 +349,4 @@ fn system_call_permission(group: SystemCallGroup) -> Option<SystemCallPermission
         SystemCallGroup::UserNamespaces => Some(SystemCallPermission::UserNamespaces),
         _ => None,
     }
-}
-
-/// Returns the owner of the background commands of this call: the caller. A local server has one caller, with an
-/// empty name.
-fn owner(context: &CallContext) -> &str {
-    context.owner.as_deref().or_else(|| context.caller.principal()).unwrap_or_default()
 }

@@ -6,6 +6,7 @@ use super::permits::ResourceClass;
 use super::schema::{self, JsonSchemaObject, LazySchema};
 use super::search_hints;
 use futures_util::future::{BoxFuture, FutureExt};
+use process_runner::LeftoverTree;
 use rmcp::model::ToolAnnotations;
 use role_policy::{Authorized, Call, Effect, ToolFacts};
 use schemars::JsonSchema;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 type ReleaseCaller = dyn Fn(&str) + Send + Sync;
+type TakeLeftovers = dyn Fn(&str, &LeftoverTree) + Send + Sync;
 type ListBackground = dyn Fn() -> Vec<BackgroundProcess> + Send + Sync;
 type ToolHandler =
     dyn Fn(Map<String, Value>, CallContext) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
@@ -42,6 +44,7 @@ pub struct Tool {
     work: WorkSource,
     release_caller: Option<Arc<ReleaseCaller>>,
     list_background: Option<Arc<ListBackground>>,
+    take_leftovers: Option<Arc<TakeLeftovers>>,
     handler: Arc<ToolHandler>,
 }
 
@@ -164,6 +167,7 @@ impl Tool {
             directory: DirectoryUse::None,
             work: WorkSource::Tool,
             release_caller: None,
+            take_leftovers: None,
             list_background: None,
             handler: Arc::new(handler),
         }
@@ -272,6 +276,17 @@ impl Tool {
         self
     }
 
+    /// Takes over what a command of a principal has left running, by `take`, which then lists and ends it. It must not
+    /// block.
+    #[must_use]
+    pub(crate) fn takes_leftovers(
+        mut self,
+        take: impl Fn(&str, &LeftoverTree) + Send + Sync + 'static,
+    ) -> Self {
+        self.take_leftovers = Some(Arc::new(take));
+        self
+    }
+
     /// Lists the background programs of all callers by `list`. It must not block.
     #[must_use]
     pub fn lists_background(
@@ -342,6 +357,14 @@ impl Tool {
         if let Some(release) = &self.release_caller {
             release(principal);
         }
+    }
+
+    /// Returns true if the tool has taken over `tree`.
+    pub(crate) fn take_leftovers(&self, principal: &str, tree: &LeftoverTree) -> bool {
+        self.take_leftovers.as_ref().is_some_and(|take| {
+            take(principal, tree);
+            true
+        })
     }
 
     pub(crate) fn background_processes(&self) -> Vec<BackgroundProcess> {

@@ -46,6 +46,8 @@ pub(super) enum RunPhase {
         /// True if `drain_max` has passed, so that draining cannot go on.
         past_drain_max: bool,
     },
+    /// The reaper looks for processes that the program has left alive.
+    Surveying { inspection: oneshot::Receiver<TreeInspection>, since: Instant },
     /// The processes are dead or left alone, and what is still in the pipes is read.
     Flushing { until: Instant },
     /// Nothing is left to wait for.
@@ -69,7 +71,8 @@ impl RunPhase {
         match self {
             // Without an answer the reaper's thread has panicked. The run then goes on as if nothing was found.
             Self::Terminating { inspection: Some(inspection), .. }
-            | Self::CheckingHolders { inspection, .. } => {
+            | Self::CheckingHolders { inspection, .. }
+            | Self::Surveying { inspection, .. } => {
                 RunWakeup::Inspected(inspection.await.unwrap_or_default())
             }
             Self::Ending { end, .. } => RunWakeup::TreeEnded(end.await.unwrap_or_default()),

@@ -15,6 +15,7 @@ use crate::capture::{CaptureLimits, OutputCapture};
 use crate::command::{Command, LineCallback};
 use crate::confine::{Confinement, ConfinementStatus};
 use crate::events::{EventGranularity, EventQueue, RunEvent};
+use crate::leftover::{LeftoverRegistry, LeftoverTree};
 use crate::limits::{LeftoverPolicy, Limits};
 use crate::outcome::{LeftoverProcess, Output, Stream, Termination};
 use crate::reaper::{self, MemberAction, TreeEnd, TreeInspection};
@@ -31,6 +32,12 @@ use super::stdin_copy::StdinCopy;
 const FLUSH_TIME: Duration = Duration::from_millis(100);
 /// The time between two inspections of the processes that use the grace time.
 const INSPECTION_INTERVAL: Duration = Duration::from_millis(25);
+/// The age of a run at which orphans are first looked for, and the longest interval later. The guardian ends only those
+/// that were found while this process lived.
+const FIRST_LOOK: Duration = Duration::from_millis(250);
+const MAX_LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// The time for which a run is surveyed again while it is not decided what it has left alive.
+const SURVEY_TIME: Duration = Duration::from_millis(250);
 /// The time for which a run waits for a slow disk before it finishes a spill file.
 const SPILL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -64,6 +71,11 @@ pub(crate) struct Driver {
     phase: RunPhase,
     leftovers: Vec<LeftoverProcess>,
     unkillable: Vec<u32>,
+    leftover_registry: Arc<LeftoverRegistry>,
+    /// The time of the next look for orphans, if this process adopts them.
+    next_look: Option<Instant>,
+    /// True if processes of the run are alive after its end. Its leader is not reaped then.
+    leaves_tree: bool,
 
     /// The run's permit and registration, which last as long as the driver.
     _run_guard: Box<dyn Any + Send>,
@@ -77,6 +89,7 @@ impl Driver {
         secrets: &Secrets,
         queued: Duration,
         events: Option<Arc<EventQueue>>,
+        leftover_registry: Arc<LeftoverRegistry>,
         run_guard: Box<dyn Any + Send>,
     ) -> Box<Self> {
         let LaunchedProgram { leader, exit, stdin, stdout, stderr, started } = launched;
@@ -114,6 +127,9 @@ impl Driver {
             phase: RunPhase::Running,
             leftovers: Vec::new(),
             unkillable: Vec::new(),
+            leftover_registry,
+            next_look: crate::tree::adopts_orphans().then(|| started + FIRST_LOOK),
+            leaves_tree: false,
             limits,
             _run_guard: run_guard,
         })
@@ -182,7 +198,7 @@ impl Driver {
             RunPhase::Running => {
                 let timeout = self.limits.timeout.and_then(|limit| self.shared.started.checked_add(limit));
                 let idle = self.limits.idle_timeout.and_then(|limit| self.last_output.checked_add(limit));
-                timeout.into_iter().chain(idle).min()
+                timeout.into_iter().chain(idle).chain(self.next_look).min()
             }
             RunPhase::Terminating { kill_at, next_inspection, .. } => {
                 Some(next_inspection.map_or(*kill_at, |inspection| inspection.min(*kill_at)))
@@ -194,9 +210,9 @@ impl Driver {
             }
             RunPhase::Flushing { until } => Some(*until),
             RunPhase::Ending { since, group_killed: false, .. } => since.checked_add(REAPER_SLOW),
-            RunPhase::Ending { since, .. } | RunPhase::CheckingHolders { since, .. } => {
-                since.checked_add(REAPER_STUCK)
-            }
+            RunPhase::Ending { since, .. }
+            | RunPhase::CheckingHolders { since, .. }
+            | RunPhase::Surveying { since, .. } => since.checked_add(REAPER_STUCK),
             RunPhase::Done => None,
         }
     }
@@ -245,7 +261,7 @@ impl Driver {
         }
         match self.phase {
             RunPhase::Draining { .. } if self.limits.leftovers == LeftoverPolicy::KillAll => self.end(),
-            RunPhase::Draining { .. } | RunPhase::Flushing { .. } => self.phase = RunPhase::Done,
+            RunPhase::Draining { .. } | RunPhase::Flushing { .. } => self.conclude(),
             _ => {}
         }
     }
@@ -283,11 +299,19 @@ impl Driver {
         }
         match &mut self.phase {
             RunPhase::Running => {
+                if self.next_look.is_some_and(|look| look <= now) {
+                    reaper::look_for_orphans(&self.shared.leader);
+                    let age = now.duration_since(self.shared.started);
+                    self.next_look = Some(now + (age / 4).clamp(FIRST_LOOK, MAX_LOOK_INTERVAL));
+                }
                 let timeout =
                     self.limits.timeout.filter(|limit| now.duration_since(self.shared.started) >= *limit);
                 match (timeout, self.limits.idle_timeout) {
                     (Some(limit), _) => self.terminate(StopReason::Timeout(limit), None),
-                    (None, Some(limit)) => self.terminate(StopReason::Idle(limit), None),
+                    (None, Some(limit)) if now.duration_since(self.last_output) >= limit => {
+                        self.terminate(StopReason::Idle(limit), None);
+                    }
+                    (None, Some(_)) => {}
                     (None, None) => {}
                 }
             }
@@ -318,7 +342,7 @@ impl Driver {
                     LeftoverPolicy::Leave => self.check_holders(MemberAction::None, since, past_drain_max),
                 }
             }
-            RunPhase::Flushing { .. } => self.phase = RunPhase::Done,
+            RunPhase::Flushing { .. } => self.conclude(),
             RunPhase::Ending { group_killed: group_killed @ false, .. } => {
                 *group_killed = true;
                 self.shared.leader.kill_group();
@@ -328,7 +352,9 @@ impl Driver {
                 let alive = leader.exit_status().is_none().then(|| leader.pid_number()).into_iter().collect();
                 self.on_tree_ended(TreeEnd { killed: Vec::new(), alive });
             }
-            RunPhase::CheckingHolders { .. } => self.on_inspected(TreeInspection::default()),
+            RunPhase::CheckingHolders { .. } | RunPhase::Surveying { .. } => {
+                self.on_inspected(TreeInspection::default());
+            }
             RunPhase::Done => {}
         }
     }
@@ -370,6 +396,10 @@ impl Driver {
                 }
                 self.advance_if_drained();
             }
+            RunPhase::Surveying { since, .. } => {
+                let since = *since;
+                self.on_surveyed(found, since);
+            }
             RunPhase::CheckingHolders { .. } => {
                 let killed = found.members.iter().any(|leftover| leftover.killed);
                 self.note_leftovers(found.members);
@@ -378,6 +408,35 @@ impl Driver {
             }
             _ => {}
         }
+    }
+
+    /// Ends the run, or first looks for what a program that ended by itself has left alive.
+    fn conclude(&mut self) {
+        let ended_alone = self.stop_reason.is_none() && self.exited.is_some() && self.unkillable.is_empty();
+        let everything_killed = self.limits.leftovers == LeftoverPolicy::KillAll;
+        if ended_alone && !everything_killed && crate::tree::may_have_orphans() {
+            self.survey(Instant::now());
+        } else {
+            self.phase = RunPhase::Done;
+        }
+    }
+
+    fn survey(&mut self, since: Instant) {
+        let inspection = reaper::inspect(Arc::clone(&self.shared.leader), MemberAction::Survey, Vec::new());
+        self.phase = RunPhase::Surveying { inspection, since };
+    }
+
+    fn on_surveyed(&mut self, found: TreeInspection, since: Instant) {
+        // A process that cannot be judged yet must not keep the caller waiting for long. It is adopted, and a later
+        // look finds it.
+        let repeat = found.undecided && since.elapsed() < SURVEY_TIME;
+        let is_alive = found.members.iter().any(|member| !member.killed);
+        self.note_leftovers(found.members);
+        if repeat {
+            return self.survey(since);
+        }
+        self.leaves_tree = is_alive || found.undecided;
+        self.phase = RunPhase::Done;
     }
 
     fn on_tree_ended(&mut self, end: TreeEnd) {
@@ -390,7 +449,10 @@ impl Driver {
     fn note_leftovers(&mut self, found: impl IntoIterator<Item = LeftoverProcess>) {
         for leftover in found {
             match self.leftovers.iter_mut().find(|known| known.pid == leftover.pid) {
-                Some(known) => known.killed |= leftover.killed,
+                Some(known) => {
+                    known.killed |= leftover.killed;
+                    known.command_line = leftover.command_line.or(known.command_line.take());
+                }
                 None => self.leftovers.push(leftover),
             }
         }
@@ -417,7 +479,7 @@ impl Driver {
                 }
             }
             // The program itself has ended, and what it left behind gets no grace time.
-            RunPhase::Draining { .. } | RunPhase::CheckingHolders { .. } => {
+            RunPhase::Draining { .. } | RunPhase::CheckingHolders { .. } | RunPhase::Surveying { .. } => {
                 self.stop_reason.get_or_insert(reason);
                 self.end();
             }
@@ -463,6 +525,9 @@ impl Driver {
             let _ = tokio::time::timeout(FLUSH_TIME, self.exit.exited()).await;
             self.exited = Some(Instant::now());
         }
+        if self.leaves_tree {
+            return self.shared.leader.status_without_reaping();
+        }
         self.shared.leader.reap()
     }
 
@@ -503,6 +568,17 @@ impl Driver {
             (None, None) => Termination::Unknown,
         };
         let stdin = self.stdin.report(&self.shared);
+        if self.leaves_tree {
+            let alive = self.leftovers.iter().filter(|process| !process.killed).cloned().collect();
+            let leader = Arc::clone(&self.shared.leader);
+            let tree = LeftoverTree::new(leader, self.label.clone(), self.shared.started, alive);
+            // The end of the caller may have come in the meantime.
+            if self.cancel.is_cancelled() {
+                tree.kill();
+            } else {
+                self.leftover_registry.add(&tree);
+            }
+        }
         let mut state = self.shared.lock();
         let [stdout, stderr] = [0, 1].map(|index| {
             let complete = self.streams[index].complete;

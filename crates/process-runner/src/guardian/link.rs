@@ -10,8 +10,8 @@ use rustix::process::Pid;
 
 use super::message::{GuardianMessage, MARKER_PREFIX_VARIABLE, PROCESS_NAME};
 use super::program::GuardianProgram;
-use crate::reaper;
-use crate::tree::{self, ProcessLeader, RunId};
+use crate::tree::{self, ProcessLeader, ProcessStamp, RunId};
+use crate::{reaper, starter};
 
 /// The link from one runner to its guardian.
 #[derive(Clone, Debug)]
@@ -28,8 +28,15 @@ struct SharedLink {
 #[derive(Debug, Default)]
 struct GuardianState {
     process: Option<GuardianProcess>,
-    /// The live runs with their sessions, which a new guardian must learn.
-    live: BTreeMap<u64, Option<Pid>>,
+    /// The live runs, of which a new guardian must learn.
+    live: BTreeMap<u64, ReportedRun>,
+}
+
+/// What was reported of a live run.
+#[derive(Clone, Debug, Default)]
+struct ReportedRun {
+    session: Option<Pid>,
+    adopted: Vec<ProcessStamp>,
 }
 
 /// The guardian's process and our end of the pipe to it. Dropping it kills the process.
@@ -65,15 +72,15 @@ impl GuardianLink {
         let link = Arc::clone(&self.0);
         let announced = {
             let mut state = link.lock();
-            state.live.insert(run.0, None);
+            state.live.insert(run.0, ReportedRun::default());
             state.send(GuardianMessage::Announced { run: run.0 })
         };
         let supervised = SupervisedTree { link, run };
         if !announced {
-            // Starting a process blocks, so it happens on a blocking thread.
+            // Starting a process blocks, so it happens on a thread for that, which lasts as long as the process.
             let link = Arc::clone(&supervised.link);
-            let started = tokio::task::spawn_blocking(move || link.ensure_process()).await;
-            started.map_err(io::Error::other)??;
+            let started = starter::start_on_thread(&Arc::default(), move |_| link.ensure_process())?.await;
+            started.ok_or_else(|| io::Error::other("the guardian's start panicked"))??;
         }
         Ok(supervised)
     }
@@ -82,7 +89,7 @@ impl GuardianLink {
     /// its marker alone.
     #[cfg(target_os = "linux")]
     pub(crate) fn watch_blocking(&self, run: RunId) -> io::Result<SupervisedTree> {
-        self.0.lock().live.insert(run.0, None);
+        self.0.lock().live.insert(run.0, ReportedRun::default());
         let supervised = SupervisedTree { link: Arc::clone(&self.0), run };
         supervised.link.ensure_process()?;
         Ok(supervised)
@@ -104,9 +111,16 @@ impl SupervisedTree {
     /// Reports that the run has started.
     pub(crate) fn started(&self, leader: &ProcessLeader) {
         let mut state = self.link.lock();
-        state.live.insert(self.run.0, Some(leader.pid()));
+        state.live.entry(self.run.0).or_default().session = Some(leader.pid());
         // If the guardian is gone, the next run starts another, which learns of this run then.
         state.send(GuardianMessage::Started { run: self.run.0, session: leader.pid() });
+    }
+
+    /// Reports an orphan of the run that nothing else shows.
+    pub(crate) fn adopted(&self, process: ProcessStamp) {
+        let mut state = self.link.lock();
+        state.live.entry(self.run.0).or_default().adopted.push(process);
+        state.send(GuardianMessage::Adopted { run: self.run.0, process });
     }
 }
 
@@ -131,10 +145,13 @@ impl SharedLink {
         }
         state.process = Some(GuardianProcess::start(self.guardian.path())?);
         let mut all_sent = true;
-        for (run, session) in state.live.clone() {
+        for (run, ReportedRun { session, adopted }) in state.live.clone() {
             all_sent &= state.send(GuardianMessage::Announced { run });
             if let Some(session) = session {
                 all_sent &= state.send(GuardianMessage::Started { run, session });
+            }
+            for process in adopted {
+                all_sent &= state.send(GuardianMessage::Adopted { run, process });
             }
         }
         if all_sent { Ok(()) } else { Err(io::Error::other("the guardian does not read its messages")) }

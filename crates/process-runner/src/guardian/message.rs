@@ -4,6 +4,8 @@ use std::fmt;
 
 use rustix::process::Pid;
 
+use crate::tree::ProcessStamp;
+
 /// The name of the guardian's process, by which it is recognised among others and recognises itself.
 pub(super) const PROCESS_NAME: &str = "process-runner-guardian";
 /// The environment variable with the prefix of the server's markers.
@@ -16,6 +18,8 @@ pub(super) enum GuardianMessage {
     Announced { run: u64 },
     /// `=RUN SESSION`: the run has started, and leads this session.
     Started { run: u64, session: Pid },
+    /// `*RUN PID START`: this process is an orphan of the run, and nothing about it shows that.
+    Adopted { run: u64, process: ProcessStamp },
     /// `-RUN`: the run is over.
     Ended { run: u64 },
 }
@@ -30,6 +34,12 @@ impl GuardianMessage {
                 let (run, session) = rest.split_once(' ')?;
                 Some(Self::Started { run: run.parse().ok()?, session: Pid::from_raw(session.parse().ok()?)? })
             }
+            "*" => {
+                let mut words = rest.split(' ');
+                let (run, pid, start) = (words.next()?, words.next()?, words.next()?);
+                let process = ProcessStamp { pid: pid.parse().ok()?, start_ticks: start.parse().ok()? };
+                Some(Self::Adopted { run: run.parse().ok()?, process })
+            }
             "-" => Some(Self::Ended { run: rest.parse().ok()? }),
             _ => None,
         }
@@ -42,6 +52,7 @@ impl fmt::Display for GuardianMessage {
         match self {
             Self::Announced { run } => writeln!(f, "+{run}"),
             Self::Started { run, session } => writeln!(f, "={run} {}", session.as_raw_nonzero()),
+            Self::Adopted { run, process } => writeln!(f, "*{run} {} {}", process.pid, process.start_ticks),
             Self::Ended { run } => writeln!(f, "-{run}"),
         }
     }
@@ -57,6 +68,7 @@ mod tests {
         for message in [
             GuardianMessage::Announced { run: 1 },
             GuardianMessage::Started { run: u64::MAX, session },
+            GuardianMessage::Adopted { run: 7, process: ProcessStamp { pid: 42, start_ticks: u64::MAX } },
             GuardianMessage::Ended { run: 0 },
         ] {
             let line = message.to_string();
@@ -66,7 +78,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_no_message() {
-        for line in ["", "+", "+x", "=1", "=1 0", "=1 x", "*1", "é1"] {
+        for line in ["", "+", "+x", "=1", "=1 0", "=1 x", "*1", "*1 2", "*1 2 x", "é1"] {
             assert_eq!(GuardianMessage::parse(line), None, "{line}");
         }
     }

@@ -21,7 +21,8 @@
 //!
 //! - With a guardian: when this process dies in any way, every program of a live run is killed within about
 //!   100 ms, with everything in its session or with its marker; on macOS, with its process group. A process
-//!   that a *finished* run left alive, such as a gpg-agent, stays alive.
+//!   that a *finished* run left alive, such as a gpg-agent, stays alive, unless this process
+//!   [adopts orphans](crate::RunnerBuilder::adopt_orphans).
 //! - There is one guardian for each [`Runner`](crate::Runner), not for each run. It is started before the first run,
 //!   and a run does not start without it. It has a session of its own and `/dev/null` for its output, keeps none
 //!   of our descriptors, and ignores `SIGTERM`, `SIGINT`, `SIGHUP` and `SIGQUIT`. It ends with the runner.
@@ -42,11 +43,11 @@ mod unsupported;
 mod watch;
 
 #[cfg(unix)]
-pub(crate) use link::GuardianLink;
+pub(crate) use link::{GuardianLink, SupervisedTree};
 pub use program::GuardianProgram;
 #[cfg(not(unix))]
-pub(crate) use unsupported::GuardianLink;
-#[cfg(not(unix))]
 pub use unsupported::run_if_requested;
+#[cfg(not(unix))]
+pub(crate) use unsupported::{GuardianLink, SupervisedTree};
 #[cfg(unix)]
 pub use watch::run_if_requested;

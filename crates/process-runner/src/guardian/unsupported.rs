@@ -3,7 +3,7 @@
 use std::io;
 
 use super::program::GuardianProgram;
-use crate::tree::{ProcessLeader, RunId};
+use crate::tree::{ProcessLeader, ProcessStamp, RunId};
 
 /// A link to no guardian.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ impl GuardianLink {
 
 impl SupervisedTree {
     pub(crate) fn started(&self, _leader: &ProcessLeader) {}
+
+    pub(crate) fn adopted(&self, _process: ProcessStamp) {}
 }
 
 /// Does nothing on this system.

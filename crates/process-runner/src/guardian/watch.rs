@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::message::{GuardianMessage, MARKER_PREFIX_VARIABLE, PROCESS_NAME};
-use crate::tree::{self, ProcessScan, ScanQuery};
+use crate::tree::{self, ProcessScan, ProcessStamp, ScanQuery};
 
 /// The time for which messages are collected. They come in bursts, and reading them together costs one wakeup.
 const BATCH_INTERVAL: Duration = Duration::from_millis(10);
@@ -51,6 +51,8 @@ pub fn run_if_requested() {
 struct ReportedRuns {
     /// The live runs, with their sessions once they have started.
     live: BTreeMap<u64, Option<Pid>>,
+    /// The orphans of live runs that nothing else shows.
+    adopted: BTreeMap<ProcessStamp, u64>,
     /// The highest number announced. A marker with a higher one belongs to a run whose announcement was lost.
     highest: u64,
 }
@@ -65,8 +67,12 @@ impl ReportedRuns {
             GuardianMessage::Started { run, session } => {
                 self.live.insert(run, Some(session));
             }
+            GuardianMessage::Adopted { run, process } => {
+                self.adopted.insert(process, run);
+            }
             GuardianMessage::Ended { run } => {
                 self.live.remove(&run);
+                self.adopted.retain(|_, of| *of != run);
             }
         }
     }
@@ -146,11 +152,16 @@ fn kill_all(marker_prefix: &str, runs: &ReportedRuns) {
         let query = ScanQuery {
             started_since: 0,
             by_session: &|session| runs.live.values().any(|live| *live == Some(session)).then_some(0),
+            by_adoption: &|pid, start_ticks| {
+                let process = ProcessStamp { pid: pid.as_raw_nonzero().get(), start_ticks };
+                runs.adopted.contains_key(&process).then_some(0)
+            },
+            adopters: &[],
             marker_prefix,
             // A run that was started but not yet announced has a number above all that were.
             by_marker: &|run| (runs.live.contains_key(&run) || run > runs.highest).then_some(0),
         };
-        let ProcessScan { members, undecided } = tree::scan(&query);
+        let ProcessScan { members, undecided, .. } = tree::scan(&query);
         for member in &members {
             member.signal(Signal::KILL);
         }

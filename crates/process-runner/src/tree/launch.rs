@@ -22,7 +22,7 @@ use super::resolve;
 use super::resources::exhausted_resource;
 use super::run_id::RunId;
 use super::sys::{self, ChildFolder, SpawnPlacement, SpawnRequest};
-use super::{StartBoundary, StartFailure, start};
+use super::{StartBoundary, StartFailure, StartTicket, start};
 use crate::command::{Command, TerminalSize};
 use crate::confine::ConfinementProblem;
 use crate::environment::{EnvironmentEntry, InheritedEnv, c_variable};
@@ -261,6 +261,7 @@ pub(crate) fn launch(
         network: command.network_namespace.as_ref(),
         terminal: granted_terminal,
     };
+    let ticket = StartTicket::new();
     let started = start(&boundary, &request, |attempt| start_with_retries(busy_retry, is_abandoned, attempt));
     // The child has its ends. Ours would only count against our limit, and keep the pipes from ending.
     drop(ends);
@@ -271,7 +272,9 @@ pub(crate) fn launch(
         }
         StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
     })?;
-    Ok(StartedLeader { at, leader: Arc::new(ProcessLeader::new(pid, run, command.marker)) })
+    let leader = Arc::new(ProcessLeader::new(pid, run, command.marker, command.owner.clone()));
+    ticket.started(&leader);
+    Ok(StartedLeader { at, leader })
 }
 
 /// Starts a command in the foreground: beside this process, with its streams. `mask` are the signals to block in it.
@@ -298,6 +301,7 @@ pub(super) fn launch_in_foreground(
         network: command.network_namespace.as_ref(),
         terminal: None,
     };
+    let ticket = StartTicket::new();
     let started = start(&boundary, &request, |attempt| attempt());
     let pid = started.map_err(|failure| match failure {
         StartFailure::Confinement(error) => confinement_error(command, error),
@@ -307,7 +311,9 @@ pub(super) fn launch_in_foreground(
         StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
     })?;
     let pid = Pid::from_raw(pid).ok_or_else(|| command.error(SpawnErrorKind::Other, None))?;
-    Ok(Arc::new(ProcessLeader::new(pid, run, command.marker)))
+    let leader = Arc::new(ProcessLeader::new(pid, run, command.marker, command.owner.clone()));
+    ticket.started(&leader);
+    Ok(leader)
 }
 
 /// Begins to watch what was started.
@@ -348,13 +354,16 @@ pub(crate) fn launch_helper(
         terminal: None,
         placement: SpawnPlacement::OwnSession,
     };
+    let ticket = StartTicket::new();
     let mut attempt = || sys::spawn(&request).map_err(StartFailure::Start);
     let started = start_with_retries(HELPER_BUSY_RETRY, &|| false, &mut attempt);
     let (pid, _) = started.map_err(|failure| match failure {
         StartFailure::Confinement(error) | StartFailure::Start(error) => error,
         StartFailure::FolderOutside => Errno::NOENT.into(),
     })?;
-    Ok(Arc::new(ProcessLeader::new(pid, RunId(0), false)))
+    let leader = Arc::new(ProcessLeader::new(pid, RunId::HELPER, false, None));
+    ticket.started(&leader);
+    Ok(leader)
 }
 
 fn confinement_error(command: &Command, error: io::Error) -> SpawnError {

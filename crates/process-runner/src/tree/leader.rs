@@ -1,6 +1,5 @@
 //! The process that was started, on Unix: signalling it, waiting for it, reaping it.
 
-use std::any::Any;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,8 +9,10 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 
 use super::exit::ReapedLeader;
+use super::leader_hold::{LeaderHold, ProcessStamp};
 use super::run_id::RunId;
-use super::sys::{self, WaitStatus};
+use super::sys::{self, WaitEffect, WaitStatus};
+use crate::leftover::RunOwner;
 use crate::outcome::{Containment, ExitStatus, ResourceUsage};
 
 /// The process that was started. It leads its session and its process group.
@@ -22,13 +23,15 @@ use crate::outcome::{Containment, ExitStatus, ResourceUsage};
 pub(crate) struct ProcessLeader {
     pid: Pid,
     run: RunId,
+    /// The caller whose run it is, if that is known.
+    owner: Option<Arc<dyn RunOwner>>,
     /// True if it carries the environment marker.
     marked: bool,
     /// Set once the leader is watched, where the kernel has pidfds.
     pidfd: OnceLock<Arc<OwnedFd>>,
     reaped: Mutex<Option<ReapedLeader>>,
     /// The values that last until the run's processes have ended; see [`ProcessLeader::hold`].
-    held: Mutex<Option<Box<dyn Any + Send>>>,
+    held: Mutex<Option<Box<dyn LeaderHold>>>,
 }
 
 /// A wait for the leader's end that does not reap it.
@@ -79,8 +82,39 @@ impl ExitWatch {
 }
 
 impl ProcessLeader {
-    pub(super) fn new(pid: Pid, run: RunId, marked: bool) -> Self {
-        Self { pid, run, marked, pidfd: OnceLock::new(), reaped: Mutex::new(None), held: Mutex::new(None) }
+    pub(super) fn new(pid: Pid, run: RunId, marked: bool, owner: Option<Arc<dyn RunOwner>>) -> Self {
+        Self {
+            pid,
+            run,
+            owner,
+            marked,
+            pidfd: OnceLock::new(),
+            reaped: Mutex::new(None),
+            held: Mutex::new(None),
+        }
+    }
+
+    /// Returns the run.
+    pub(crate) fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// Returns false for a helper of our own.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_run(&self) -> bool {
+        self.run != RunId::HELPER
+    }
+
+    /// Returns the caller whose run it is, if that is known.
+    pub(crate) fn owner(&self) -> Option<&dyn RunOwner> {
+        self.owner.as_deref()
+    }
+
+    /// Passes on that an orphan of the run was adopted.
+    pub(crate) fn report_adopted(&self, process: ProcessStamp) {
+        if let Some(held) = &*self.held.lock().unwrap_or_else(PoisonError::into_inner) {
+            held.adopted(process);
+        }
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -106,7 +140,7 @@ impl ProcessLeader {
     }
 
     /// Keeps `held` until [`release`](Self::release) or [`reap`](Self::reap) drops it.
-    pub(crate) fn hold(&self, held: Box<dyn Any + Send>) {
+    pub(crate) fn hold(&self, held: Box<dyn LeaderHold>) {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
 
@@ -200,23 +234,42 @@ impl ProcessLeader {
         self.release();
         let mut reaped = self.lock();
         if reaped.is_none() {
-            *reaped = match sys::reap(self.pid.as_raw_nonzero().get(), self.pidfd.get().map(|fd| fd.as_fd()))
-            {
-                Ok(None) => None,
-                Ok(Some((ended, usage))) => Some(ReapedLeader {
-                    status: match ended {
-                        WaitStatus::Exited(code) => ExitStatus::Exited { code },
-                        WaitStatus::Signaled { signal, core } => ExitStatus::Signaled { signal, core },
-                    },
-                    usage: Some(ResourceUsage {
-                        user: usage.user,
-                        system: usage.system,
-                        max_rss: sys::exceeds_own_max_rss(usage.max_rss).then_some(usage.max_rss),
-                    }),
-                }),
-                Err(_) => Some(ReapedLeader { status: ExitStatus::Unknown, usage: None }),
-            };
+            *reaped = self.wait(WaitEffect::Reap);
+            if reaped.is_some() {
+                super::forget(self);
+            }
         }
         *reaped
+    }
+
+    /// Returns what [`reap`](Self::reap) would, and leaves the leader as it is: its pid and its session stay its own
+    /// while processes of the run are alive.
+    pub(crate) fn status_without_reaping(&self) -> Option<ReapedLeader> {
+        let reaped = self.lock();
+        if reaped.is_some() { *reaped } else { self.wait(WaitEffect::Keep) }
+    }
+
+    /// Returns true once the leader is reaped.
+    pub(crate) fn is_reaped(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    fn wait(&self, effect: WaitEffect) -> Option<ReapedLeader> {
+        let pidfd = self.pidfd.get().map(|fd| fd.as_fd());
+        match sys::wait(self.pid.as_raw_nonzero().get(), pidfd, effect) {
+            Ok(None) => None,
+            Ok(Some((ended, usage))) => Some(ReapedLeader {
+                status: match ended {
+                    WaitStatus::Exited(code) => ExitStatus::Exited { code },
+                    WaitStatus::Signaled { signal, core } => ExitStatus::Signaled { signal, core },
+                },
+                usage: Some(ResourceUsage {
+                    user: usage.user,
+                    system: usage.system,
+                    max_rss: sys::exceeds_own_max_rss(usage.max_rss).then_some(usage.max_rss),
+                }),
+            }),
+            Err(_) => Some(ReapedLeader { status: ExitStatus::Unknown, usage: None }),
+        }
     }
 }

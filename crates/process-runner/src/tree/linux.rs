@@ -1,5 +1,6 @@
 //! Finds the processes of runs in `/proc` (proc(5)).
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -27,80 +28,167 @@ pub(crate) fn scan(query: &ScanQuery<'_>) -> ProcessScan {
     let Ok(proc) = open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
         return answer;
     };
-    let Ok(entries) = Dir::read_from(&proc) else { return answer };
     let mut buffer = Vec::with_capacity(16 * 1024);
+    let processes = list(proc.as_fd(), query, &mut buffer, &mut answer);
+    let relations = Relations::new(&processes, query);
+    for process in processes.values() {
+        let relation = relations.of(process);
+        if matches!(relation, Relation::Stranger) {
+            continue;
+        }
+        // The pid may belong to another process by now. What a pidfd stands for cannot change, so a process that
+        // is still the same when it is asked again is the one that the pidfd pins.
+        let pidfd = match pidfd_open(process.pid, PidfdFlags::empty()) {
+            Ok(pidfd) => Some(pidfd),
+            Err(Errno::SRCH) => continue,
+            Err(_) => None,
+        };
+        let Some(again) = ScannedProcess::read(proc.as_fd(), process.pid, &mut buffer) else { continue };
+        if again.start_ticks != process.start_ticks {
+            continue;
+        }
+        let member = |owner| TreeMember {
+            owner,
+            pid: process.pid,
+            group: again.group,
+            name: again.name.clone(),
+            parent: again.parent,
+            start_ticks: again.start_ticks,
+            busy: matches!(again.state, b'R' | b'D'),
+            pidfd,
+        };
+        match relation {
+            Relation::Member(owner) => answer.members.push(member(owner)),
+            // A parent that ended in between leaves an orphan, which the next pass finds.
+            Relation::Descendant { .. } if again.parent != process.parent => answer.undecided = true,
+            Relation::Descendant { owner, parent, parent_start } => {
+                // The parent was there throughout if it is there now, so the child was its child.
+                if start_time(parent) == Some(parent_start) {
+                    answer.members.push(member(owner));
+                } else {
+                    answer.undecided = true;
+                }
+            }
+            Relation::Orphan if again.parent == process.parent => answer.orphans.push(member(0)),
+            Relation::Orphan | Relation::Stranger => {}
+        }
+    }
+    answer
+}
+
+/// Lists the processes that may matter, each with what it shows itself about the run that it belongs to.
+fn list(
+    proc: BorrowedFd<'_>,
+    query: &ScanQuery<'_>,
+    buffer: &mut Vec<u8>,
+    answer: &mut ProcessScan,
+) -> HashMap<Pid, ScannedProcess> {
+    let mut processes = HashMap::new();
+    let Ok(entries) = Dir::read_from(proc) else { return processes };
     for entry in entries.flatten() {
         let Some(pid) =
             entry.file_name().to_str().ok().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
         else {
             continue;
         };
-        match identify(proc.as_fd(), pid, query, &mut buffer) {
-            ProcessIdentity::Stranger => continue,
-            ProcessIdentity::Undecided => {
-                answer.undecided = true;
-                continue;
-            }
-            ProcessIdentity::Member { .. } => {}
+        let Some(mut process) = ScannedProcess::read(proc, pid, buffer) else { continue };
+        let is_zombie = matches!(process.state, b'Z' | b'X');
+        // The first process of a PID namespace collects its own children.
+        if is_zombie && process.parent.is_some() && process.parent.as_ref() == query.adopters.first() {
+            answer.zombies.push(pid);
         }
-        // The pid may belong to another process by now. What a pidfd stands for cannot change, so a process that
-        // is still a member when it is asked again is the one that the pidfd pins.
-        let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(pidfd) => Some(pidfd),
-            Err(Errno::SRCH) => continue,
-            Err(_) => None,
-        };
-        match identify(proc.as_fd(), pid, query, &mut buffer) {
-            ProcessIdentity::Member { owner, group, name, busy } => {
-                answer.members.push(TreeMember { owner, pid, group, name, busy, pidfd });
-            }
-            ProcessIdentity::Undecided => answer.undecided = true,
-            ProcessIdentity::Stranger => {}
+        if is_zombie || process.start_ticks < query.started_since {
+            continue;
+        }
+        process.sign = process.sign(query);
+        processes.insert(pid, process);
+    }
+    // The environments of strangers need not be read where everything that matters descends from an adopter.
+    let unread: Vec<Pid> = processes
+        .values()
+        .filter(|process| matches!(process.sign, Sign::None { environment_read: false }))
+        .filter(|process| query.adopters.is_empty() || query.is_adopter(process.parent))
+        .map(|process| process.pid)
+        .collect();
+    for pid in unread {
+        let sign = read_marker(proc, pid, query, buffer);
+        answer.undecided |= matches!(sign, Sign::Undecided);
+        if let Some(process) = processes.get_mut(&pid) {
+            process.sign = sign;
         }
     }
-    answer
+    processes
 }
 
-/// The relation of one process to the runs that are searched for.
-enum ProcessIdentity {
-    Stranger,
+/// What a process shows itself about the run that it belongs to.
+#[derive(Clone, Copy)]
+enum Sign {
+    /// It leads the session of this run.
+    Leader(usize),
+    /// It is in the session of this run, has its marker, or was adopted as its orphan.
+    Run(usize),
     /// It is in the middle of `execve(2)`, and the environment of its new program is not there yet.
     Undecided,
-    Member {
-        owner: usize,
-        group: Option<Pid>,
-        name: String,
-        busy: bool,
+    None {
+        environment_read: bool,
     },
 }
 
-fn identify(proc: BorrowedFd<'_>, pid: Pid, query: &ScanQuery<'_>, buffer: &mut Vec<u8>) -> ProcessIdentity {
-    let number = pid.as_raw_nonzero().get();
-    if read(proc, &format!("{number}/stat"), buffer).is_err() {
-        return ProcessIdentity::Stranger; // it has ended since the folder was listed
+/// A process of the list.
+struct ScannedProcess {
+    pid: Pid,
+    parent: Option<Pid>,
+    group: Option<Pid>,
+    session: Option<Pid>,
+    state: u8,
+    start_ticks: u64,
+    kernel_thread: bool,
+    name: String,
+    sign: Sign,
+}
+
+impl ScannedProcess {
+    /// Reads about a process. `None` if it has ended.
+    fn read(proc: BorrowedFd<'_>, pid: Pid, buffer: &mut Vec<u8>) -> Option<Self> {
+        read(proc, &format!("{}/stat", pid.as_raw_nonzero()), buffer).ok()?;
+        let stat = ProcessStat::parse(buffer)?;
+        Some(Self {
+            pid,
+            parent: stat.parent,
+            group: stat.group,
+            session: stat.session,
+            state: stat.state,
+            start_ticks: stat.start_ticks,
+            kernel_thread: stat.flags & PF_KTHREAD != 0,
+            name: String::from_utf8_lossy(stat.name).into_owned(),
+            sign: Sign::None { environment_read: false },
+        })
     }
-    let Some(stat) = ProcessStat::parse(buffer) else { return ProcessIdentity::Stranger };
-    if matches!(stat.state, b'Z' | b'X') || stat.start_ticks < query.started_since {
-        return ProcessIdentity::Stranger;
+
+    /// Finds its run by its session, or because it was adopted.
+    fn sign(&self, query: &ScanQuery<'_>) -> Sign {
+        match self.session.and_then(|session| (query.by_session)(session)) {
+            Some(owner) if self.session == Some(self.pid) => Sign::Leader(owner),
+            Some(owner) => Sign::Run(owner),
+            None => match (query.by_adoption)(self.pid, self.start_ticks) {
+                Some(owner) => Sign::Run(owner),
+                // A kernel thread has no environment.
+                None => Sign::None { environment_read: self.kernel_thread },
+            },
+        }
     }
-    let by_session = stat.session.and_then(|session| (query.by_session)(session));
-    let is_leader = stat.session == Some(pid);
-    if by_session.is_some() && is_leader {
-        return ProcessIdentity::Stranger;
-    }
-    let busy = matches!(stat.state, b'R' | b'D');
-    let kernel_thread = stat.flags & PF_KTHREAD != 0;
-    let (group, name) = (stat.group, String::from_utf8_lossy(stat.name).into_owned());
-    if let Some(owner) = by_session {
-        return ProcessIdentity::Member { owner, group, name, busy };
-    }
-    // The environment cannot be read of another user's process, or of one that protects itself (prctl(2),
-    // PR_SET_DUMPABLE). A kernel thread has none.
-    if kernel_thread || read(proc, &format!("{number}/environ"), buffer).is_err() {
-        return ProcessIdentity::Stranger;
+}
+
+/// Finds the run of a process by the marker in its environment.
+// It cannot be read of another user's process, or of one that protects itself (prctl(2), PR_SET_DUMPABLE).
+fn read_marker(proc: BorrowedFd<'_>, pid: Pid, query: &ScanQuery<'_>, buffer: &mut Vec<u8>) -> Sign {
+    let number = pid.as_raw_nonzero();
+    let none = Sign::None { environment_read: true };
+    if read(proc, &format!("{number}/environ"), buffer).is_err() {
+        return none;
     }
     if let Some(owner) = find_marker(buffer, query) {
-        return ProcessIdentity::Member { owner, group, name, busy };
+        return Sign::Run(owner);
     }
     // In the middle of an `execve(2)` the environment reads as empty and the address of its end as 0. An
     // environment that is really empty has an address.
@@ -109,9 +197,73 @@ fn identify(proc: BorrowedFd<'_>, pid: Pid, query: &ScanQuery<'_>, buffer: &mut 
         && ProcessStat::parse(buffer)
             .is_some_and(|stat| stat.environment_end == 0 && !matches!(stat.state, b'Z' | b'X'))
     {
-        return ProcessIdentity::Undecided;
+        return Sign::Undecided;
     }
-    ProcessIdentity::Stranger
+    none
+}
+
+/// The relation of a process to the runs that are searched for.
+#[derive(Clone, Copy)]
+enum Relation {
+    Stranger,
+    /// It shows its run itself.
+    Member(usize),
+    /// Its parent belongs to the run.
+    Descendant {
+        owner: usize,
+        parent: Pid,
+        parent_start: u64,
+    },
+    /// It is a child of an adopter that shows no run.
+    Orphan,
+}
+
+/// The relations of the listed processes, found through their parents.
+struct Relations<'a> {
+    processes: &'a HashMap<Pid, ScannedProcess>,
+    query: &'a ScanQuery<'a>,
+}
+
+impl<'a> Relations<'a> {
+    fn new(processes: &'a HashMap<Pid, ScannedProcess>, query: &'a ScanQuery<'a>) -> Self {
+        Self { processes, query }
+    }
+
+    fn of(&self, process: &ScannedProcess) -> Relation {
+        match process.sign {
+            Sign::Leader(_) | Sign::Undecided => return Relation::Stranger,
+            Sign::Run(owner) => return Relation::Member(owner),
+            Sign::None { .. } => {}
+        }
+        if self.query.is_adopter(process.parent) {
+            return Relation::Orphan;
+        }
+        let Some(parent) = self.parent(process) else { return Relation::Stranger };
+        let mut ancestor = parent;
+        // The list is a snapshot of moving things, so a circle is possible.
+        for _ in 0..self.processes.len() {
+            match ancestor.sign {
+                Sign::Leader(owner) | Sign::Run(owner) => {
+                    return Relation::Descendant {
+                        owner,
+                        parent: parent.pid,
+                        parent_start: parent.start_ticks,
+                    };
+                }
+                Sign::None { .. } | Sign::Undecided => {}
+            }
+            match self.parent(ancestor) {
+                Some(next) => ancestor = next,
+                None => return Relation::Stranger,
+            }
+        }
+        Relation::Stranger
+    }
+
+    /// Returns the parent of a process, if it is listed and not younger.
+    fn parent(&self, process: &ScannedProcess) -> Option<&ScannedProcess> {
+        self.processes.get(&process.parent?).filter(|parent| parent.start_ticks <= process.start_ticks)
+    }
 }
 
 /// The flag of a kernel thread (`include/linux/sched.h`).
@@ -155,6 +307,7 @@ fn read(proc: BorrowedFd<'_>, path: &str, buffer: &mut Vec<u8>) -> io::Result<()
 struct ProcessStat<'a> {
     name: &'a [u8],
     state: u8,
+    parent: Option<Pid>,
     group: Option<Pid>,
     session: Option<Pid>,
     /// `PF_*`.
@@ -182,6 +335,7 @@ impl<'a> ProcessStat<'a> {
         Some(Self {
             name,
             state: *field(3)?.as_bytes().first()?,
+            parent: id(4),
             group: id(5),
             session: id(6),
             flags: number(9)?,
@@ -197,6 +351,19 @@ pub(crate) fn start_time(pid: Pid) -> Option<u64> {
     read(CWD, &format!("/proc/{}/stat", pid.as_raw_nonzero()), &mut buffer).ok()?;
     ProcessStat::parse(&buffer).map(|stat| stat.start_ticks)
 }
+
+/// Returns the command line of a process, its words separated by blanks, at most [`MAX_COMMAND_LINE_BYTES`] of it.
+pub(crate) fn command_line(pid: Pid) -> Option<String> {
+    let mut buffer = Vec::with_capacity(1024);
+    read(CWD, &format!("/proc/{}/cmdline", pid.as_raw_nonzero()), &mut buffer).ok()?;
+    buffer.truncate(MAX_COMMAND_LINE_BYTES);
+    let words: Vec<_> = buffer.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    let line = words.join(" ").trim_end().to_owned();
+    (!line.is_empty()).then_some(line)
+}
+
+/// The most bytes of a command line that are of interest to a reader.
+const MAX_COMMAND_LINE_BYTES: usize = 1024;
 
 /// Returns the number that both ends of a pipe have, in every process: its inode.
 pub(crate) fn pipe_id(pipe: impl AsFd) -> Option<u64> {
@@ -254,6 +421,8 @@ mod tests {
         let query = ScanQuery {
             started_since: 0,
             by_session: &|_| None,
+            by_adoption: &|_, _| None,
+            adopters: &[],
             marker_prefix: "PROCESS_RUNNER_RUN_ab_",
             by_marker: &|number| (number == 12).then_some(7),
         };

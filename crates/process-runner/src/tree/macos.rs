@@ -19,11 +19,16 @@ pub(crate) const SEES_HOLDERS: bool = false;
 
 /// Returns an empty answer: there is no way to search.
 pub(crate) fn scan(query: &ScanQuery<'_>) -> ProcessScan {
-    let _ = (query.started_since, query.by_session, query.marker_prefix, query.by_marker);
+    let _ = (query.started_since, query.by_session, query.by_adoption, query.adopter);
+    let _ = (query.marker_prefix, query.by_marker);
     ProcessScan::default()
 }
 
 pub(crate) fn start_time(_pid: Pid) -> Option<u64> {
+    None
+}
+
+pub(crate) fn command_line(_pid: Pid) -> Option<String> {
     None
 }
 

@@ -4,10 +4,12 @@
 //!
 //! | | found when it must end | ends after our own death by `SIGKILL` |
 //! | --- | --- | --- |
-//! | Linux | process group, session, environment marker | with a [`guardian`](crate::guardian) |
+//! | Linux | process group, session, environment marker, ancestors, adopted orphans | with a [`guardian`](crate::guardian) |
 //! | macOS, other Unix | process group | process groups, with a [`guardian`](crate::guardian) |
 //! | Windows | job object | job object |
 
+#[cfg(target_os = "linux")]
+mod adoption;
 #[cfg(target_os = "linux")]
 mod child;
 #[cfg(unix)]
@@ -23,6 +25,7 @@ mod launch;
 mod layers;
 #[cfg(unix)]
 mod leader;
+mod leader_hold;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(all(unix, not(target_os = "linux")))]
@@ -31,6 +34,8 @@ mod macos;
 mod namespaces;
 #[cfg(target_os = "linux")]
 mod network_namespace;
+#[cfg(not(target_os = "linux"))]
+mod no_adoption;
 #[cfg(not(target_os = "linux"))]
 mod no_network_namespace;
 mod protections;
@@ -51,11 +56,26 @@ mod unconfined;
 mod windows;
 
 #[cfg(target_os = "linux")]
+pub(crate) use adoption::{adopt_orphans, adopters, adopts_orphans, may_have_orphans, thread_has_children};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use no_adoption::{adopt_orphans, adopters, adopts_orphans, may_have_orphans, thread_has_children};
+
+#[cfg(target_os = "linux")]
+pub(crate) use adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
+#[cfg(target_os = "linux")]
+use adoption::{StartTicket, forget};
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use no_adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
+#[cfg(all(unix, not(target_os = "linux")))]
+use no_adoption::{StartTicket, forget};
+
+#[cfg(target_os = "linux")]
 use linux as platform;
 #[cfg(all(unix, not(target_os = "linux")))]
 use macos as platform;
 
 pub(crate) use exit::ReapedLeader;
+pub(crate) use leader_hold::{LeaderHold, ProcessStamp};
 #[cfg(target_os = "linux")]
 pub(crate) use network_namespace::NamespaceHandle;
 #[cfg(not(target_os = "linux"))]
@@ -74,7 +94,7 @@ pub(crate) use launch::{
 #[cfg(unix)]
 pub(crate) use leader::{ExitWatch, ProcessLeader};
 #[cfg(unix)]
-pub(crate) use platform::{SEES_HOLDERS, holds_any_pipe, pipe_id, scan, start_time};
+pub(crate) use platform::{SEES_HOLDERS, command_line, holds_any_pipe, pipe_id, scan, start_time};
 #[cfg(unix)]
 pub(crate) use resources::{default_concurrency, exhausted_resource};
 #[cfg(unix)]

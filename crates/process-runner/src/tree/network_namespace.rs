@@ -10,6 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use super::adoption::StartTicket;
 use super::child::{enable_loopback, in_child};
 use super::namespaces::map_user;
 use super::sys;
@@ -46,6 +47,7 @@ impl NamespaceHandle {
             return on_thread(inside)?;
         }
         // With the descriptors of this process, so that those that `work` opens are its own.
+        let _ticket = StartTicket::new();
         let (child, result) = in_child(libc::CLONE_FILES | libc::SIGCHLD, inside)?;
         child.reap();
         result.ok_or_else(|| io::Error::other("the process in the namespace died"))?
@@ -92,6 +94,7 @@ fn create_in_user_namespace() -> io::Result<OpenNamespace> {
     };
     // The descriptors that the process opens are those of this one, and stay open when it ends.
     let flags = libc::CLONE_NEWUSER | libc::CLONE_NEWNET | libc::CLONE_FILES | libc::SIGCHLD;
+    let _ticket = StartTicket::new();
     let (child, created) = in_child(flags, work)?;
     child.reap();
     created.ok_or_else(|| io::Error::other("the process that makes the namespace died"))?

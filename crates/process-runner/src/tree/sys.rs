@@ -62,6 +62,15 @@ pub(super) enum WaitStatus {
     Signaled { signal: i32, core: bool },
 }
 
+/// The effect of a wait on a child that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WaitEffect {
+    /// Its status is taken, which frees its pid.
+    Reap,
+    /// It stays a zombie.
+    Keep,
+}
+
 /// CPU time and peak memory of a reaped process and of the children it waited for (`getrusage(2)`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RawUsage {
@@ -390,19 +399,21 @@ fn check(code: libc::c_int) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
-/// Takes the status of a child that has ended, which frees its pid. Returns `None` while it runs.
+/// Returns the status of a child that has ended, or `None` while it runs.
 ///
 /// # Errors
 /// `ECHILD` if someone else took it (a `SIGCHLD` set to ignore, another part's `waitpid(-1)`).
 #[cfg(target_os = "linux")]
-pub(super) fn reap(
+pub(super) fn wait(
     pid: libc::pid_t,
     pidfd: Option<BorrowedFd<'_>>,
+    effect: WaitEffect,
 ) -> io::Result<Option<(WaitStatus, RawUsage)>> {
     let (kind, id) = match pidfd {
         Some(fd) => (libc::P_PIDFD, fd.as_raw_fd()),
         None => (libc::P_PID, pid),
     };
+    let keep = if effect == WaitEffect::Keep { libc::WNOWAIT } else { 0 };
     // SAFETY: both are plain data for which all zeroes is a value.
     let (mut info, mut usage): (libc::siginfo_t, libc::rusage) =
         unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
@@ -416,7 +427,7 @@ pub(super) fn reap(
                 kind,
                 id,
                 &raw mut info,
-                libc::WEXITED | libc::WNOHANG,
+                libc::WEXITED | libc::WNOHANG | keep,
                 &raw mut usage,
             )
         };
@@ -442,10 +453,15 @@ pub(super) fn reap(
 
 /// The same by `wait4(2)`, which does not report stopped children unless it is asked to.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn reap(
+pub(super) fn wait(
     pid: libc::pid_t,
     _pidfd: Option<BorrowedFd<'_>>,
+    effect: WaitEffect,
 ) -> io::Result<Option<(WaitStatus, RawUsage)>> {
+    if effect == WaitEffect::Keep {
+        // `wait4` cannot, and no run keeps its leader where orphans are not adopted.
+        return Err(io::ErrorKind::Unsupported.into());
+    }
     // SAFETY: plain data for which all zeroes is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     let mut status = 0;

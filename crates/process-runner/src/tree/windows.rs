@@ -4,7 +4,6 @@
 //! which our own death does too. There is no signal that asks a program to end: ending a run kills it.
 #![allow(clippy::disallowed_methods, reason = "process-runner is the one crate that starts processes")]
 
-use std::any::Any;
 use std::ffi::{OsStr, OsString};
 use std::future::poll_fn;
 use std::io;
@@ -18,10 +17,12 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::runtime::Handle;
 
 use super::exit::ReapedLeader;
+use super::leader_hold::LeaderHold;
 use super::run_id::RunId;
 use crate::command::Command;
 use crate::environment::InheritedEnv;
 use crate::error::{SpawnError, SpawnErrorKind, SystemResource};
+use crate::leftover::RunOwner;
 use crate::outcome::{Containment, ExitStatus};
 use crate::stdin::Stdin;
 
@@ -57,7 +58,9 @@ pub(crate) struct ProcessLeader {
     pid: u32,
     child: Mutex<Box<dyn ChildWrapper>>,
     /// The values that last until the run's processes have ended; see [`ProcessLeader::hold`].
-    held: Mutex<Option<Box<dyn Any + Send>>>,
+    held: Mutex<Option<Box<dyn LeaderHold>>>,
+    run: RunId,
+    owner: Option<Arc<dyn RunOwner>>,
 }
 
 /// The runtime to which the pipes belong. The pipes themselves are made by the start.
@@ -102,7 +105,7 @@ impl ProcessLeader {
     }
 
     /// Keeps `held` until [`release`](Self::release) drops it.
-    pub(crate) fn hold(&self, held: Box<dyn Any + Send>) {
+    pub(crate) fn hold(&self, held: Box<dyn LeaderHold>) {
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
 
@@ -114,6 +117,23 @@ impl ProcessLeader {
 
     pub(crate) fn pid_number(&self) -> u32 {
         self.pid
+    }
+
+    pub(crate) fn run(&self) -> RunId {
+        self.run
+    }
+
+    pub(crate) fn owner(&self) -> Option<&dyn RunOwner> {
+        self.owner.as_deref()
+    }
+
+    /// Returns the same as [`reap`](Self::reap): a job object leaves nothing alive for which the leader must stay.
+    pub(crate) fn status_without_reaping(&self) -> Option<ReapedLeader> {
+        self.reap()
+    }
+
+    pub(crate) fn is_reaped(&self) -> bool {
+        self.exit_status().is_some()
     }
 
     pub(crate) fn containment(&self) -> Containment {
@@ -237,6 +257,8 @@ pub(crate) fn launch(
         pid: child.id().unwrap_or_default(),
         child: Mutex::new(child),
         held: Mutex::new(None),
+        run,
+        owner: command.owner.clone(),
     });
     Ok(StartedLeader { leader, at, stdin, stdout: OutputPipe::Stdout(stdout), stderr })
 }
@@ -328,6 +350,7 @@ pub(crate) mod reaper {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum MemberAction {
         None,
+        Survey,
         TerminateEscaped,
         KillIdleHolders,
         KillHolders,
@@ -363,6 +386,15 @@ pub(crate) mod reaper {
         _pipes: Vec<u64>,
     ) -> oneshot::Receiver<TreeInspection> {
         answer(TreeInspection::default())
+    }
+
+    /// Does nothing: a job object leaves nothing alive.
+    pub(crate) fn watch(_tree: Arc<crate::leftover::LeftoverState>) {}
+
+    pub(crate) fn look_for_orphans(_leader: &Arc<ProcessLeader>) {}
+
+    pub(crate) fn sweep() -> oneshot::Receiver<bool> {
+        answer(false)
     }
 
     fn answer<T>(value: T) -> oneshot::Receiver<T> {

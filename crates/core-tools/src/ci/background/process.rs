@@ -8,7 +8,8 @@ use crate::ci::recorded_output::MaskedCommandOutput;
 use crate::ci::report::{CommandOutcome, CommandReport};
 use crate::ci::terminal::typed;
 use crate::ci::timeout::as_millis;
-use process_runner::{EventReceiver, RunEvent, Running};
+use crate::redact::Redactor;
+use process_runner::{EventReceiver, LeftoverTree, RunEvent, Running};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -29,6 +30,8 @@ pub(super) struct BackgroundCommand {
     pub(super) is_terminal: bool,
     /// True if it ran in the foreground, and its output was cut.
     pub(super) is_kept_output: bool,
+    /// The processes, if it is what another command has left running.
+    leftovers: Option<LeftoverTree>,
     /// The command line, masked and shortened.
     command: String,
     started: Instant,
@@ -84,6 +87,7 @@ impl BackgroundCommand {
             pid: running.pid().unwrap_or_default(),
             is_terminal: output.screen().is_some(),
             is_kept_output: false,
+            leftovers: None,
             command,
             started: Instant::now(),
             egress_log,
@@ -108,11 +112,27 @@ impl BackgroundCommand {
     }
 
     pub(super) fn has_ended(&self) -> bool {
-        self.progress().ended.is_some()
+        let mut progress = self.progress();
+        self.note_end_of_leftovers(&mut progress);
+        progress.ended.is_some()
+    }
+
+    /// Records the end of what another command has left running. It had no output of its own, and nobody heard how it
+    /// ended.
+    fn note_end_of_leftovers(&self, progress: &mut LockedCommandState) {
+        if progress.ended.is_none() && self.leftovers.as_ref().is_some_and(LeftoverTree::has_ended) {
+            progress.ended = Some(self.end_of_leftovers(BackgroundStatus::Unknown));
+        }
+    }
+
+    fn end_of_leftovers(&self, status: BackgroundStatus) -> BackgroundCommandEnd {
+        BackgroundCommandEnd { status, exit: ExitDetails::default(), duration: self.started.elapsed() }
     }
 
     pub(super) fn state(&self) -> BackgroundState {
-        self.state_of(&self.progress())
+        let mut progress = self.progress();
+        self.note_end_of_leftovers(&mut progress);
+        self.state_of(&progress)
     }
 
     fn state_of(&self, progress: &LockedCommandState) -> BackgroundState {
@@ -199,6 +219,7 @@ impl BackgroundCommand {
             pid: 0,
             is_terminal: false,
             is_kept_output: true,
+            leftovers: None,
             command,
             started: Instant::now(),
             egress_log: None,
@@ -207,6 +228,40 @@ impl BackgroundCommand {
                 running: None,
                 ended: Some(BackgroundCommandEnd { status, exit, duration }),
                 output,
+                read_lines: 0,
+                read_changes: 0,
+            }),
+        }
+    }
+
+    /// Creates the record of what a command has left running.
+    pub(super) fn left_running(id: u32, owner: &str, redactor: &Redactor, tree: LeftoverTree) -> Self {
+        let processes = tree.processes();
+        let lines: Vec<String> = processes
+            .iter()
+            .map(|process| {
+                let line = process.command_line.as_deref().unwrap_or(&process.name);
+                format!("{} (pid {})", shortened(&redactor.redact(line)), process.pid)
+            })
+            .collect();
+        let command =
+            format!("{}, left running by {}", lines.join(", "), shortened(&redactor.redact(tree.label())));
+        Self {
+            id,
+            owner: owner.to_owned(),
+            pid: processes.first().map_or(0, |process| process.pid),
+            is_terminal: false,
+            is_kept_output: false,
+            command,
+            started: tree.started(),
+            leftovers: Some(tree),
+            // The connections of the command were told in its answer.
+            egress_log: None,
+            changed: Notify::new(),
+            progress: Mutex::new(LockedCommandState {
+                running: None,
+                ended: None,
+                output: MaskedCommandOutput::of_masked(redactor, ""),
                 read_lines: 0,
                 read_changes: 0,
             }),
@@ -238,8 +293,28 @@ impl BackgroundCommand {
         Ok(text.len())
     }
 
+    /// Ends the command and everything it started, without waiting for the end.
+    pub(super) fn begin_end(&self, grace: Duration) {
+        if let Some(running) = self.running() {
+            running.terminate_within(grace);
+        }
+        if let Some(tree) = &self.leftovers {
+            tree.kill();
+        }
+    }
+
     /// Ends the command and everything it started, and waits for the end.
     pub(super) async fn stop(&self, grace: Duration) {
+        if let Some(tree) = self.leftovers.as_ref().filter(|_| !self.has_ended()) {
+            let status = match tree.end(grace).await.is_empty() {
+                true => BackgroundStatus::Stopped,
+                false => BackgroundStatus::Unkillable,
+            };
+            let end = self.end_of_leftovers(status);
+            self.progress().ended = Some(end);
+            self.changed.notify_waiters();
+            return;
+        }
         if let Some(running) = self.running() {
             running.terminate_within(grace);
         }
@@ -268,6 +343,25 @@ impl BackgroundCommand {
     /// Returns true if `text` was printed.
     pub(super) fn has_printed(&self, text: &str) -> bool {
         self.progress().output.contains_since(0, text)
+    }
+}
+
+impl Drop for BackgroundCommand {
+    /// Ends what another command has left running: nobody could end it later. A command of our own ends with its handle.
+    fn drop(&mut self) {
+        if let Some(tree) = &self.leftovers {
+            tree.kill();
+        }
+    }
+}
+
+/// The most characters that are shown of a command line.
+const MAX_SHOWN_CHARS: usize = 200;
+
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(MAX_SHOWN_CHARS) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line.to_owned(),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::ci::command_words::CommandText;
 use crate::ci::error::CommandError;
 use crate::ci::recorded_output::MaskedCommandOutput;
 use crate::ci::report::{CapturedCommandOutput, CommandReport};
+use process_runner::LeftoverTree;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -87,6 +88,12 @@ impl BackgroundCommands {
         table.processes.insert(process.id, Arc::clone(&process));
         table.forget_oldest_ended(&process.owner);
         process
+    }
+
+    /// Records what a command of `owner` has left running.
+    pub fn add_leftovers(&self, owner: &str, tree: &LeftoverTree) {
+        let redactor = &self.commands.redactor;
+        self.add(|id| BackgroundCommand::left_running(id, owner, redactor, tree.clone()));
     }
 
     /// Keeps the output of a command that ran in the foreground, if some of it was left out of `report`, and says there how
@@ -173,8 +180,8 @@ impl BackgroundCommands {
     pub fn stop_all(&self, owner: &str) {
         self.table().processes.retain(|_, process| {
             let is_kept = process.owner != owner;
-            if let (false, Some(running)) = (is_kept, process.running()) {
-                running.terminate_within(DEFAULT_GRACE);
+            if !is_kept {
+                process.begin_end(DEFAULT_GRACE);
             }
             is_kept
         });

@@ -1,6 +1,7 @@
 //! A tool that runs: its permit, its deadline, and its end.
 
 use super::host::Host;
+use super::leftovers::CallRunOwner;
 use super::tools::RegisteredTool;
 use crate::mcp::answer::{Answer, ToolError};
 use crate::mcp::call_context::CallContext;
@@ -12,6 +13,7 @@ use futures_util::FutureExt;
 use role_policy::{Authorized, Call};
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -57,7 +59,8 @@ impl Host {
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
-        let tool = registered.tool.run(call, context);
+        let owner = Arc::new(CallRunOwner::new(context.background_owner(), &self.tools));
+        let tool = process_runner::owned_by(owner.clone(), registered.tool.run(call, context));
         let mut tool = std::pin::pin!(AssertUnwindSafe(tool).catch_unwind());
         let ended = tokio::select! {
             // Many tools end before they wait for anything, and then nothing has to wake them.
@@ -76,7 +79,7 @@ impl Host {
             Some(ended) => Some(ended),
             None => tokio::time::timeout(grace, &mut tool).await.ok(),
         };
-        match ended {
+        owner.name_leftovers(match ended {
             Some(Ok(result)) => result,
             Some(Err(panic)) => Err(panicked(registered.tool.name(), panic.as_ref(), &self.shared.redactor)),
             None if is_past_deadline => Err(ToolError::new(format!(
@@ -85,7 +88,7 @@ impl Host {
                 limit.as_secs()
             ))),
             None => Err(cancelled()),
-        }
+        })
     }
 
     /// Waits for a call permit until `deadline`, which is `limit` after the call began.

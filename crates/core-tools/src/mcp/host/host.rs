@@ -74,9 +74,9 @@ impl Host {
         Ok(Self { shared: Arc::clone(&self.shared), tools: Arc::new(tools) })
     }
 
-    /// Ends what `principal` has running in the background. To be called once it may make no further call.
+    /// Ends what `principal` has running in the background, also what its commands have left running. To be called once it may make no further call.
     pub fn release_caller(&self, principal: &str) {
-        self.tools.iter().for_each(|registered| registered.tool.release_caller(principal));
+        self.tools.release_caller(principal);
     }
 
     /// Returns the background programs of all callers, their commands masked as an answer would be. For the operator of

@@ -11,6 +11,7 @@ mod error;
 #[allow(clippy::module_inception, reason = "the area is called after its one type")]
 mod host;
 mod inner_calls;
+mod leftovers;
 mod record;
 mod tools;
 

@@ -8,6 +8,7 @@ use crate::mcp::search_hints;
 use crate::mcp::selection::ToolSelection;
 use crate::mcp::tool::Tool;
 use crate::mcp::toolset::Toolset;
+use process_runner::LeftoverTree;
 use rmcp::model::Tool as Definition;
 use role_policy::{EffectResolver, ToolFacts};
 use serde_json::{Map, Value};
@@ -15,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The tools over one workspace, and what resolves the paths in their arguments.
 pub(super) struct ToolTable {
@@ -27,6 +28,8 @@ pub(super) struct ToolTable {
     pub(super) roots: Vec<PathBuf>,
     /// The tools that descriptions and errors may speak of.
     pub(super) known: KnownToolNames,
+    /// What the commands of callers have left running and no tool has taken over.
+    leftovers: Mutex<Vec<(String, LeftoverTree)>>,
 }
 
 /// A tool of a host.
@@ -121,12 +124,33 @@ impl ToolTable {
                 });
             }
         }
-        Ok(Self { tools, names, effects, roots: Vec::new(), known })
+        Ok(Self { tools, names, effects, roots: Vec::new(), known, leftovers: Mutex::default() })
     }
 
     /// Returns the tool with this name or alias.
     pub(super) fn get(&self, name: &str) -> Option<&RegisteredTool> {
         self.names.get(name).and_then(|index| self.tools.get(*index))
+    }
+
+    /// Hands what a command of `principal` has left running to the tool that lists and ends such things.
+    pub(super) fn take_leftovers(&self, principal: &str, tree: &LeftoverTree) {
+        if !self.tools.iter().any(|registered| registered.tool.take_leftovers(principal, tree)) {
+            let mut leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
+            leftovers.retain(|(_, tree)| !tree.has_ended());
+            leftovers.push((principal.to_owned(), tree.clone()));
+        }
+    }
+
+    /// Ends what `principal` has running.
+    pub(super) fn release_caller(&self, principal: &str) {
+        self.tools.iter().for_each(|registered| registered.tool.release_caller(principal));
+        self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).retain(|(owner, tree)| {
+            let is_kept = owner != principal;
+            if !is_kept {
+                tree.kill();
+            }
+            is_kept
+        });
     }
 
     /// Iterates over all tools, in the order of the list.

@@ -23,6 +23,7 @@ use rustix::thread::{
 
 use self::mounts::MountPlan;
 use super::NamespaceHandle;
+use super::adoption::{NamespaceInit, StartTicket};
 use super::child::{ChildProcess, become_init, enable_loopback, in_child};
 use crate::confine::{AccessGrant, Confinement, SystemCallPermission};
 use crate::network_namespace::NetworkNamespace;
@@ -31,6 +32,7 @@ use crate::network_namespace::NetworkNamespace;
 pub(super) struct Namespaces {
     /// The first process of the PID namespace.
     init: ChildProcess,
+    _known: NamespaceInit,
     handle: OwnedFd,
     /// The init ends when this is closed, so also when this process dies.
     _lifeline: OwnedFd,
@@ -79,6 +81,7 @@ impl Namespaces {
             Err(error) => error,
         };
         let flags = flags | libc::CLONE_PIDFD | libc::SIGCHLD;
+        let ticket = StartTicket::new();
         let (mut init, failure) = match network_namespace {
             None => in_child(flags, work)?,
             Some(outer) => in_child_of(outer, flags, work)?,
@@ -90,7 +93,9 @@ impl Namespaces {
             init.reap();
             return Err(failure);
         }
-        let namespaces = Self { init, handle, _lifeline: lifeline, kinds };
+        let known = NamespaceInit::new(init.pid);
+        drop(ticket);
+        let namespaces = Self { init, _known: known, handle, _lifeline: lifeline, kinds };
         match namespaces.is_alive() {
             true => Ok(namespaces),
             false => Err(io::Error::other("the first process of the namespace ended")),
@@ -172,6 +177,7 @@ pub(super) fn may_write_proc(confinement: &Confinement) -> bool {
 pub(super) fn try_out() -> io::Result<()> {
     let confinement = Confinement::new().network(true);
     let namespaces = Namespaces::new(&confinement, None)?;
+    let _ticket = StartTicket::new();
     let (child, entered) = in_child(libc::SIGCHLD, || namespaces.enter())?;
     child.reap();
     entered.unwrap_or_else(|| Err(io::Error::other("the process did not return")))

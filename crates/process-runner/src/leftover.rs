@@ -1,0 +1,182 @@
+//! The processes that a finished run has left alive, and the caller to whom they belong.
+
+use std::fmt::Debug;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::outcome::LeftoverProcess;
+use crate::reaper::{self, MemberAction};
+use crate::tree::ProcessLeader;
+
+tokio::task_local! {
+    /// The owner of the runs that the current task starts.
+    static RUN_OWNER: Arc<dyn RunOwner>;
+}
+
+/// The caller for whom runs are started.
+pub trait RunOwner: Debug + Send + Sync {
+    /// Returns the name, by which runs of the same owner are told from those of others.
+    fn name(&self) -> &str;
+
+    /// Takes over what a run of this owner has left alive. It is called before the run is over, and must not block.
+    fn take_leftovers(&self, tree: LeftoverTree);
+}
+
+/// Runs `future`; every run that it starts belongs to `owner`, and so does what such a run leaves alive.
+///
+/// A task that the future spawns is not part of it.
+pub fn owned_by<F: Future>(owner: Arc<dyn RunOwner>, future: F) -> impl Future<Output = F::Output> {
+    RUN_OWNER.scope(owner, future)
+}
+
+/// Returns the owner of the runs that the current task starts.
+pub(crate) fn current_owner() -> Option<Arc<dyn RunOwner>> {
+    RUN_OWNER.try_with(Arc::clone).ok()
+}
+
+/// The processes that a run has left alive after its program ended by itself, such as a server that was started with
+/// `&` or `nohup`.
+///
+/// A [`Runner`](crate::Runner) keeps them in its [list](crate::Runner::leftover_trees) until they have ended, if it
+/// [adopts orphans](crate::RunnerBuilder::adopt_orphans). They end with the runner at the latest.
+#[derive(Clone, Debug)]
+pub struct LeftoverTree(Arc<LeftoverState>);
+
+/// The state that the clones of a [`LeftoverTree`] and the reaper share.
+#[derive(Debug)]
+pub(crate) struct LeftoverState {
+    /// The leader has ended. It is reaped last, so that its session cannot become another's.
+    pub(crate) leader: Arc<ProcessLeader>,
+    label: String,
+    started: Instant,
+    processes: Mutex<Vec<LeftoverProcess>>,
+}
+
+impl LeftoverState {
+    #[cfg_attr(not(unix), allow(dead_code, reason = "job objects leave nothing alive"))]
+    pub(crate) fn set_processes(&self, processes: Vec<LeftoverProcess>) {
+        *self.processes.lock().unwrap_or_else(PoisonError::into_inner) = processes;
+    }
+}
+
+/// The interval at which a tree that was asked to end is looked at.
+const END_INTERVAL: Duration = Duration::from_millis(25);
+
+impl LeftoverTree {
+    pub(crate) fn new(
+        leader: Arc<ProcessLeader>,
+        label: String,
+        started: Instant,
+        processes: Vec<LeftoverProcess>,
+    ) -> Self {
+        Self(Arc::new(LeftoverState { leader, label, started, processes: Mutex::new(processes) }))
+    }
+
+    /// Returns the number of the run, which no other run of this process has.
+    pub fn run_number(&self) -> u64 {
+        self.0.leader.run().0
+    }
+
+    /// Returns the name of the run's owner; see [`owned_by`].
+    pub fn owner(&self) -> Option<&str> {
+        self.0.leader.owner().map(|owner| owner.name())
+    }
+
+    /// Returns the label of the run's command.
+    pub fn label(&self) -> &str {
+        &self.0.label
+    }
+
+    /// Returns when the run began.
+    pub fn started(&self) -> Instant {
+        self.0.started
+    }
+
+    /// Returns the processes that were alive when they were last looked for, at most a second or two ago.
+    pub fn processes(&self) -> Vec<LeftoverProcess> {
+        if self.has_ended() {
+            return Vec::new();
+        }
+        self.0.processes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns true once all of them have ended.
+    pub fn has_ended(&self) -> bool {
+        self.0.leader.is_reaped()
+    }
+
+    /// Asks the processes to end, kills them after `grace`, and waits for their end. Returns the pids of those that
+    /// cannot be killed.
+    pub async fn end(&self, grace: Duration) -> Vec<u32> {
+        let leader = &self.0.leader;
+        let kill_at = Instant::now() + grace;
+        let mut action = MemberAction::TerminateEscaped;
+        if !grace.is_zero() {
+            leader.terminate_group();
+        }
+        while Instant::now() < kill_at && !self.has_ended() {
+            match reaper::inspect(Arc::clone(leader), action, Vec::new()).await {
+                Ok(found) if found.members.is_empty() && !found.undecided => break,
+                Ok(_) => tokio::time::sleep(END_INTERVAL).await,
+                Err(_) => break, // the reaper has panicked, and another takes its place
+            }
+            action = MemberAction::None;
+        }
+        let alive = reaper::end(Arc::clone(leader)).await.map(|end| end.alive).unwrap_or_default();
+        if alive.is_empty() {
+            leader.reap();
+        }
+        alive
+    }
+
+    /// Kills the processes, without waiting for their end.
+    pub fn kill(&self) {
+        if !self.has_ended() {
+            reaper::abandon(Arc::clone(&self.0.leader));
+        }
+    }
+}
+
+/// The trees that the runs of one runner have left alive.
+#[derive(Debug, Default)]
+pub(crate) struct LeftoverRegistry {
+    trees: Mutex<Vec<LeftoverTree>>,
+    closed: AtomicBool,
+}
+
+impl LeftoverRegistry {
+    fn lock(&self) -> MutexGuard<'_, Vec<LeftoverTree>> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a tree and has the reaper watch it. After [`close`](Self::close) it is killed instead.
+    pub(crate) fn add(&self, tree: &LeftoverTree) {
+        let mut trees = self.lock();
+        if self.closed.load(Ordering::Acquire) {
+            return tree.kill();
+        }
+        trees.retain(|tree| !tree.has_ended());
+        reaper::watch(Arc::clone(&tree.0));
+        trees.push(tree.clone());
+        drop(trees);
+        if let Some(owner) = tree.0.leader.owner() {
+            owner.take_leftovers(tree.clone());
+        }
+    }
+
+    /// Returns the trees that have not ended.
+    pub(crate) fn alive(&self) -> Vec<LeftoverTree> {
+        let mut trees = self.lock();
+        trees.retain(|tree| !tree.has_ended());
+        trees.clone()
+    }
+
+    /// Refuses further trees, and returns those there are.
+    pub(crate) fn close(&self) -> Vec<LeftoverTree> {
+        let mut trees = self.lock();
+        self.closed.store(true, Ordering::Release);
+        std::mem::take(&mut *trees)
+    }
+}
