@@ -70,6 +70,6 @@ impl Escape {
 pub fn wait_until_left(seconds: &str) {
     let sleeps = |pid: &u32| crate::command_line(*pid) == format!("sleep {seconds}");
     crate::wait_until(std::time::Duration::from_secs(20), "it is left running", || {
-        alive(seconds).iter().any(|pid| sleeps(pid))
+        alive(seconds).iter().any(&sleeps)
     });
 }

@@ -81,7 +81,7 @@ impl LeftoverTree {
 
     /// Returns the name of the run's owner; see [`owned_by`].
     pub fn owner(&self) -> Option<&str> {
-        self.0.leader.owner().map(|owner| owner.name())
+        self.0.leader.owner().map(RunOwner::name)
     }
 
     /// Returns the label of the run's command.

@@ -357,16 +357,8 @@ impl Runner {
         let secrets = command.secrets.as_ref().unwrap_or(&self.inner.secrets);
         let id = registration.id;
         let run_guard = Box::new((permit, registration));
-        let driver = Driver::new(
-            launched,
-            command,
-            limits,
-            secrets,
-            queued,
-            queue,
-            Arc::clone(&self.inner.leftovers),
-            run_guard,
-        );
+        let mut driver = Driver::new(launched, command, limits, secrets, queued, queue, run_guard);
+        driver.register_leftovers(&self.inner.leftovers);
         let shared = Arc::clone(driver.shared());
         self.inner.runs().insert(id, Arc::clone(&shared));
         if self.inner.shut_down.load(Ordering::Acquire) {

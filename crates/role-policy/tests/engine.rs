@@ -2,8 +2,8 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what is wrong by ending")]
 
 use role_policy::{
-    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, NetworkAccess,
-    PatchParts, PatchedPath, Policy, Refusal, ResolveError, SystemCallGroup, ToolFacts,
+    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, Host, LexicalResolver,
+    NetworkAccess, PatchParts, PatchedPath, Policy, Refusal, ResolveError, SystemCallGroup, ToolFacts,
 };
 use serde_json::{Map, Value, json};
 
@@ -553,7 +553,7 @@ fn the_narrowest_network_goes_along_with_the_call() {
         judge(&policy, &Caller::new(role), tool, json!({})).unwrap().network().clone()
     };
     let reaches = |role: &str, host: &str| match network(role, WRITE) {
-        NetworkAccess::Hosts(hosts) => hosts.check(&host.parse_host(), 443).is_ok(),
+        NetworkAccess::Hosts(hosts) => hosts.check(&Host::parse(host).expect("a host"), 443).is_ok(),
         other => panic!("{other}"),
     };
     assert!(reaches("base", "a.example") && reaches("base", "b.test") && !reaches("base", "c.test"));
@@ -571,16 +571,6 @@ fn the_narrowest_network_goes_along_with_the_call() {
     let external = ToolFacts::external("fetch");
     let refused = judge(&policy, &Caller::new("base"), external, json!({}));
     assert!(reason(refused).contains("this role's `network` cannot limit"));
-}
-
-trait ParseHost {
-    fn parse_host(&self) -> role_policy::Host;
-}
-
-impl ParseHost for str {
-    fn parse_host(&self) -> role_policy::Host {
-        role_policy::Host::parse(self).unwrap()
-    }
 }
 
 #[test]

@@ -182,7 +182,7 @@ impl ProxySessionState {
                 tracing::debug!(method, "dropped a notification of the client");
             }
             Some(ClientNotification::Forwarded | ClientNotification::InArea(_)) => {
-                self.send_to_server(&message)
+                self.send_to_server(&message);
             }
             Some(ClientNotification::Cancelled) => {
                 let id = message.params().and_then(|params| params.get("requestId")).and_then(Id::from_json);

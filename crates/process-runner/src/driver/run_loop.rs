@@ -89,7 +89,6 @@ impl Driver {
         secrets: &Secrets,
         queued: Duration,
         events: Option<Arc<EventQueue>>,
-        leftover_registry: Arc<LeftoverRegistry>,
         run_guard: Box<dyn Any + Send>,
     ) -> Box<Self> {
         let LaunchedProgram { leader, exit, stdin, stdout, stderr, started } = launched;
@@ -127,12 +126,17 @@ impl Driver {
             phase: RunPhase::Running,
             leftovers: Vec::new(),
             unkillable: Vec::new(),
-            leftover_registry,
+            leftover_registry: Arc::default(),
             next_look: crate::tree::adopts_orphans().then(|| started + FIRST_LOOK),
             leaves_tree: false,
             limits,
             _run_guard: run_guard,
         })
+    }
+
+    /// Registers what the run leaves alive there.
+    pub(crate) fn register_leftovers(&mut self, registry: &Arc<LeftoverRegistry>) {
+        self.leftover_registry = Arc::clone(registry);
     }
 
     /// Returns the state that the run's handle shares.

@@ -20,13 +20,12 @@ use super::leader::ProcessLeader;
 use super::linux::start_time;
 
 static ENABLED: AtomicBool = AtomicBool::new(false);
-static CHILDREN: Mutex<KnownChildren> =
-    Mutex::new(KnownChildren {
-        next_start: 1,
-        starts: BTreeSet::new(),
-        leaders: BTreeMap::new(),
-        namespace_inits: BTreeSet::new(),
-    });
+static CHILDREN: Mutex<KnownChildren> = Mutex::new(KnownChildren {
+    next_start: 1,
+    starts: BTreeSet::new(),
+    leaders: BTreeMap::new(),
+    namespace_inits: BTreeSet::new(),
+});
 
 /// The children that this process has started itself.
 struct KnownChildren {

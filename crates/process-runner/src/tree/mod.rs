@@ -58,7 +58,9 @@ mod windows;
 #[cfg(target_os = "linux")]
 pub(crate) use adoption::{adopt_orphans, adopters, adopts_orphans, may_have_orphans, thread_has_children};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use no_adoption::{adopt_orphans, adopters, adopts_orphans, may_have_orphans, thread_has_children};
+pub(crate) use no_adoption::{
+    adopt_orphans, adopters, adopts_orphans, may_have_orphans, thread_has_children,
+};
 
 #[cfg(target_os = "linux")]
 pub(crate) use adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
