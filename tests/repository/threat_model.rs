@@ -8,7 +8,7 @@ use std::fs;
 fn named_tests(page: &str) -> Vec<(&str, &str)> {
     let quoted =
         page.lines().filter(|line| line.starts_with('|')).flat_map(|line| line.split('`').skip(1).step_by(2));
-    quoted.filter_map(|text| text.split_once(".rs::").map(|(file, name)| (file, name))).collect()
+    quoted.filter_map(|text| text.split_once(".rs::")).collect()
 }
 
 #[test]
