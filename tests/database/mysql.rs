@@ -392,7 +392,7 @@ fn the_schema_of_mariadb_has_generated_columns_actions_of_keys_and_prefixes_of_i
     server.sql(
         "CREATE TABLE parent (id INT AUTO_INCREMENT PRIMARY KEY, n INT, twice INT AS (n * 2) STORED, v INT AS (n + 1) VIRTUAL,
             t TEXT, UNIQUE KEY by_start (t(3)), big BIGINT UNSIGNED, CONSTRAINT small CHECK (n < 1000));
-         CREATE TABLE child (id INT PRIMARY KEY, p INT CHECK (p > 0), FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL,
+         CREATE TABLE child (id INT PRIMARY KEY, p INT, q INT CHECK (q > 0), FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE ON UPDATE SET NULL,
             CONSTRAINT small CHECK (id < 1000))",
     );
     let (_project, mut wire) = connect(&server, "app");
@@ -406,7 +406,7 @@ fn the_schema_of_mariadb_has_generated_columns_actions_of_keys_and_prefixes_of_i
     assert_eq!((&key["on_delete"], &key["on_update"]), (&json!("cascade"), &json!("set null")));
     assert_eq!(parent["checks"], json!([{"name": "small", "expression": "`n` < 1000"}]));
     let expected =
-        json!([{"name": "p", "expression": "`p` > 0"}, {"name": "small", "expression": "`id` < 1000"}]);
+        json!([{"name": "q", "expression": "`q` > 0"}, {"name": "small", "expression": "`id` < 1000"}]);
     assert_eq!(child["checks"], expected);
     let columns = &parent["columns"];
     assert_eq!(columns[0]["identity"], "auto_increment");

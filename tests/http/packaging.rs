@@ -364,7 +364,8 @@ fn programs_do_not_get_the_variables_that_are_the_servers_own() {
     let (project, outside) = (Project::empty(), Project::empty());
     let config = outside.join("coretools.toml");
     // As the manifest says it.
-    fs::write(&config, "[http]\naudit_database = \"$AUDIT_DATABASE\"\n").unwrap();
+    let settings = "[commands]\nenvironment = \"inherit\"\n[http]\naudit_database = \"$AUDIT_DATABASE\"\n";
+    fs::write(&config, settings).unwrap();
     let database = format!("sqlite:{}", outside.join("audit.db").display());
     let variables = [
         ("AUDIT_DATABASE", database.as_str()),
@@ -425,10 +426,10 @@ impl FrontProxy {
 
     /// Returns the number of the replica that answers a client.
     fn serves(&self, client: &mut Http) -> usize {
-        let result = client.call("run_command", json!({"command": ["sh", "-c", "echo $PPID"]}));
-        let parent = result["structuredContent"]["stdout"].as_str().unwrap().trim().parse::<u32>().unwrap();
-        let place = self.replicas.iter().position(|replica| replica.pid() == parent);
-        place.unwrap_or_else(|| panic!("{parent} is none of the replicas"))
+        let result = client.call("get_diagnostics", json!({}));
+        let server = result["structuredContent"]["pid"].as_u64().unwrap();
+        let place = self.replicas.iter().position(|replica| u64::from(replica.pid()) == server);
+        place.unwrap_or_else(|| panic!("{server} is none of the replicas"))
     }
 
     /// Checks that the proxy holds nothing back, ends requests whose client has gone, and shows nothing else.
