@@ -51,9 +51,9 @@ fn only_is_told_for_mocha_also_of_version_3() {
 
 #[test]
 fn only_is_told_for_jest_and_vitest_with_the_line_and_not_for_skipped_tests() {
-    for (program, script, import) in
-        [("jest", "jest", ""), ("vitest", "vitest run", "import { test, it, describe } from 'vitest';")]
-    {
+    // Where `CI` is set, vitest takes `.only` for a mistake.
+    let imports = "import { test, it, describe } from 'vitest';";
+    for (program, script, import) in [("jest", "jest", ""), ("vitest", "vitest run --allowOnly", imports)] {
         let sample = sample!(program);
         package(&sample, script);
         let file = |focus: &str| {
