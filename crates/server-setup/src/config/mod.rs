@@ -16,7 +16,7 @@
 //! max_output_bytes = 4194304     # the most that one answer may have, whatever was asked for
 //!
 //! [commands]
-//! environment = "inherit"        # or "minimal": only PATH, HOME and their like reach a command
+//! environment = "auto"        # or "minimal": only PATH, HOME and their like reach a command
 //!
 //! [policy]
 //! file = "roles.toml"            # what each role may see and call; the built-in roles where left out
