@@ -17,6 +17,7 @@
 //!
 //! [commands]
 //! environment = "auto"        # or "minimal": only PATH, HOME and their like reach a command
+//! variables = []                 # names of further variables that a command gets in a minimal environment
 //!
 //! [policy]
 //! file = "roles.toml"            # what each role may see and call; the built-in roles where left out

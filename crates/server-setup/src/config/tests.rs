@@ -378,7 +378,7 @@ fn a_value_of_the_wrong_type_or_size_says_what_was_expected() {
     insta::assert_snapshot!(error("[redaction]\nenabled = \"no\"\nvariables = 3\n"), @r#"$P/coretools.toml:2:11: `redaction.enabled` must be true or false, not the text "no""#);
     insta::assert_snapshot!(error("[commands]\nenvironment = \"empty\"\n"), @r#"$P/coretools.toml:2:15: `commands.environment` must be "auto" or "inherit" or "minimal", not the text "empty""#);
     insta::assert_snapshot!(error("[commands]\nenvironment = \"inherit\"\n"), @r#"$P/coretools.toml:2:15: `commands.environment` must be left out of a file that was not named with --config, not "inherit""#);
-    insta::assert_snapshot!(error("[commands]\nvariables = [\"A\"]\n"), @"");
+    insta::assert_snapshot!(error("[commands]\nvariables = [\"A\"]\n"), @"$P/coretools.toml:2:13: `commands.variables` must be left out of a file that was not named with --config, not variables");
     insta::assert_snapshot!(error("[limits]\ncall_timeout_ms = 2000\nmax_timeout_ms = 1000\n"), @"`limits.call_timeout_ms` is 2000 ($P/coretools.toml:2), but `limits.max_timeout_ms` is 1000 ($P/coretools.toml:3): the first must not be larger");
     insta::assert_snapshot!(ConfiguredProject::new("").error(&[("CORETOOLS_REDACTION_ENABLED", "maybe")]), @r#"environment variable CORETOOLS_REDACTION_ENABLED: `redaction.enabled` must be true or false, not "maybe""#);
     let flags = SettingFlags { results: Some("json".into()), ..SettingFlags::default() };
