@@ -4,6 +4,7 @@
 use integration_tests::{Project, server, unique_seconds};
 use process_runner::{Command as Run, Limits, Runner, Running, Stdin, Stream, TerminalSize};
 use std::io::Write;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -70,6 +71,35 @@ fn wait_until_gone(mark: &str) {
         assert!(Instant::now() < deadline, "{alive:?} lives on");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn what_the_shell_before_it_had_started_is_no_part_of_the_tree() {
+    let project = Project::empty();
+    let line = r#"exec "$0" exec -- sh -c 'echo hello' > >(sleep 0.6; cat > log)"#;
+    let mut shell = Command::new("bash");
+    shell.args(["-c", line]).arg(server()).current_dir(project.path()).stdin(Stdio::null());
+    assert!(shell.status().unwrap().success());
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while std::fs::read_to_string(project.path().join("log")).unwrap_or_default() != "hello\n" {
+        assert!(Instant::now() < deadline, "the reader of the output was ended");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_process_ends_with_the_tree_whatever_bytes_its_name_has() {
+    let project = Project::empty();
+    let mark = unique_seconds();
+    let program = std::ffi::OsString::from_vec(b"sl\xff".to_vec());
+    std::fs::copy("/bin/sleep", project.path().join(&program)).unwrap();
+    let mut line = b"(exec -a sleep ./sl\xff ".to_vec();
+    line.extend(format!("{mark}) > /dev/null 2>&1 < /dev/null & sleep 0.2; exit 4").bytes());
+    let mut command = project.server();
+    command.args(["exec", "--", "bash", "-c"]).arg(std::ffi::OsString::from_vec(line));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    wait_until_gone(&mark);
 }
 
 #[test]

@@ -11,18 +11,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
+use rustix::fs::stat;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
 use rustix::thread::gettid;
 
 use super::leader::ProcessLeader;
+use super::leader_hold::ProcessStamp;
 use super::linux::start_time;
 
 static ENABLED: AtomicBool = AtomicBool::new(false);
 static CHILDREN: Mutex<KnownChildren> = Mutex::new(KnownChildren {
     next_start: 1,
-    starts: BTreeSet::new(),
+    starts: BTreeMap::new(),
+    inherited: BTreeSet::new(),
     leaders: BTreeMap::new(),
     namespace_inits: BTreeSet::new(),
 });
@@ -30,8 +34,11 @@ static CHILDREN: Mutex<KnownChildren> = Mutex::new(KnownChildren {
 /// The children that this process has started itself.
 struct KnownChildren {
     next_start: u64,
-    /// The starts in progress. Their processes may exist already.
-    starts: BTreeSet<u64>,
+    /// The starts in progress, and when each began. Their processes may exist already.
+    starts: BTreeMap<u64, Instant>,
+    /// The processes that were children of this one before it started any: a shell that becomes another program by
+    /// `exec` leaves it those that it had started.
+    inherited: BTreeSet<ProcessStamp>,
     /// The processes that were started and not reaped, by pid.
     leaders: BTreeMap<i32, Weak<ProcessLeader>>,
     /// The first processes of PID namespaces.
@@ -42,6 +49,37 @@ impl KnownChildren {
     fn contains(&self, pid: i32) -> bool {
         self.leaders.contains_key(&pid) || self.namespace_inits.contains(&pid)
     }
+
+    /// Returns true if the child `pid` may be the process of a start with a number below `bound`.
+    ///
+    /// A start that takes long hangs before the program is in place, so its process still runs this program's file.
+    /// Without this, one start that hangs for ever would leave every later orphan undecided.
+    fn may_be_starting(&self, pid: Pid, bound: u64) -> bool {
+        let mut starts = self.starts.range(..bound).map(|(_, began)| began.elapsed()).peekable();
+        starts.peek().is_some() && (starts.any(|age| age < LONGEST_PROMPT_START) || runs_this_program(pid))
+    }
+}
+
+/// The time within which a start that does not hang is recorded once its program is in place.
+const LONGEST_PROMPT_START: Duration = Duration::from_secs(5);
+
+/// Returns true if `pid` runs the file of this program.
+fn runs_this_program(pid: Pid) -> bool {
+    let file =
+        |process: &str| stat(format!("/proc/{process}/exe")).ok().map(|file| (file.st_dev, file.st_ino));
+    let own = file("self");
+    own.is_some() && file(&raw(pid).to_string()) == own
+}
+
+/// Returns the children of this process, of all its threads.
+#[allow(clippy::disallowed_methods, reason = "files of /proc about this process")]
+pub(super) fn current_children() -> BTreeSet<ProcessStamp> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let pids = lists.flat_map(|list| {
+        list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()
+    });
+    pids.filter_map(|pid| Some(ProcessStamp { pid, start_ticks: start_time(Pid::from_raw(pid)?)? })).collect()
 }
 
 /// The answer to the question whose an unknown child is.
@@ -70,6 +108,7 @@ fn raw(pid: Pid) -> i32 {
 /// If the system has no child subreapers.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     if !ENABLED.load(Ordering::Acquire) {
+        children().inherited = current_children();
         set_child_subreaper(Some(getpid()))?;
         ENABLED.store(true, Ordering::Release);
     }
@@ -92,7 +131,7 @@ impl StartTicket {
         let mut children = children();
         let number = children.next_start;
         children.next_start += 1;
-        children.starts.insert(number);
+        children.starts.insert(number, Instant::now());
         Self(Some(number))
     }
 
@@ -165,11 +204,16 @@ pub(crate) fn start_bound() -> u64 {
 pub(crate) fn attribute(pid: Pid, start_ticks: u64, first_seen: u64) -> Attribution {
     {
         let children = children();
-        if children.contains(raw(pid)) {
+        let stamp = ProcessStamp { pid: raw(pid), start_ticks };
+        if children.contains(stamp.pid) || children.inherited.contains(&stamp) {
             return Attribution::OwnChild;
         }
-        if children.starts.first().is_some_and(|start| *start < first_seen) {
+        if children.may_be_starting(pid, first_seen) {
             return Attribution::Undecided;
+        }
+        // A leader is forgotten only after it was reaped, so one that is there and unknown is none.
+        if start_time(pid) != Some(start_ticks) {
+            return Attribution::OwnChild;
         }
     }
     let mut candidates: Vec<(u64, Arc<ProcessLeader>)> = run_leaders()
@@ -178,12 +222,15 @@ pub(crate) fn attribute(pid: Pid, start_ticks: u64, first_seen: u64) -> Attribut
         .filter(|(started, _)| *started <= start_ticks)
         .collect();
     candidates.sort_by_key(|(started, leader)| (*started, leader.run()));
-    let Some((_, latest)) = candidates.pop() else { return Attribution::Unknown };
-    let name = |leader: &ProcessLeader| leader.owner().map(|owner| owner.name().to_owned());
-    match candidates.iter().all(|(_, other)| name(other) == name(&latest)) {
-        true => Attribution::Run(latest),
-        false => Attribution::Unknown,
+    let owner = |leader: &ProcessLeader| leader.owner().map(|owner| owner.name().to_owned());
+    // A run without an owner is the server's own, and no other caller's.
+    let owners: BTreeSet<_> = candidates.iter().filter_map(|(_, leader)| owner(leader)).collect();
+    if owners.len() > 1 {
+        return Attribution::Unknown;
     }
+    let is_candidate = |leader: &ProcessLeader| owners.is_empty() || owner(leader).is_some();
+    let mut latest_first = candidates.into_iter().rev().map(|(_, leader)| leader);
+    latest_first.find(|leader| is_candidate(leader)).map_or(Attribution::Unknown, Attribution::Run)
 }
 
 /// Returns the leaders of all runs that are not over.
@@ -194,7 +241,8 @@ pub(crate) fn run_leaders() -> Vec<Arc<ProcessLeader>> {
 /// Takes the status of an orphan that has ended, unless it may be a child that this process has started itself.
 pub(crate) fn reap_orphan(pid: Pid) {
     let children = children();
-    if children.starts.is_empty() && !children.contains(raw(pid)) {
+    let has_recent_start = children.starts.values().any(|began| began.elapsed() < LONGEST_PROMPT_START);
+    if !has_recent_start && !children.contains(raw(pid)) {
         let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 }

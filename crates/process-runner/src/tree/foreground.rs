@@ -13,6 +13,7 @@ use rustix::process::{
 };
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
 
+use super::adoption::current_children;
 use super::launch::launch_in_foreground;
 use super::leader::ProcessLeader;
 use super::run_id::RunId;
@@ -108,6 +109,8 @@ pub(crate) struct ForegroundTree {
     leader: Arc<ProcessLeader>,
     signals: OwnedFd,
     guardian: Option<Pid>,
+    /// The children that this process had before the command, such as those of a shell that became this program.
+    inherited: Vec<Pid>,
     terminal: Option<SavedTerminal>,
 }
 
@@ -124,8 +127,9 @@ impl ForegroundTree {
         let all: Vec<i32> = PASSED_ON.iter().copied().chain([libc::SIGCHLD, libc::SIGTTOU]).collect();
         let (signals, mask) = sys::receive_signals(&all).map_err(failed)?;
         let terminal = SavedTerminal::save();
+        let earlier = current_children().into_iter().filter_map(|child| Pid::from_raw(child.pid)).collect();
         let leader = launch_in_foreground(command, inherited, run, &mask)?;
-        Ok(Self { leader, signals, guardian, terminal })
+        Ok(Self { leader, signals, guardian, inherited: earlier, terminal })
     }
 
     /// Returns how the command has ended. `None` while it runs.
@@ -221,9 +225,6 @@ impl ForegroundTree {
                 break;
             }
             let tree = self.tree();
-            if tree.is_empty() && !runs {
-                break;
-            }
             for (pid, name) in tree {
                 let _ = kill_process(pid, Signal::KILL);
                 if pid != self.leader.pid() {
@@ -257,7 +258,12 @@ impl ForegroundTree {
         let own = getpid().as_raw_nonzero();
         let text = std::fs::read_to_string(format!("/proc/self/task/{own}/children")).ok()?;
         let pids = text.split_ascii_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?));
-        Some(pids.filter(|pid| *pid != self.leader.pid() && Some(*pid) != self.guardian).collect())
+        Some(pids.filter(|pid| *pid != self.leader.pid() && !self.is_foreign(*pid)).collect())
+    }
+
+    /// Returns true for a child of this process that is no part of the tree.
+    fn is_foreign(&self, child: Pid) -> bool {
+        Some(child) == self.guardian || self.inherited.contains(&child)
     }
 
     /// Returns the living processes of the tree, with their names.
@@ -267,7 +273,7 @@ impl ForegroundTree {
         let mut parents = vec![getpid()];
         while let Some(parent) = parents.pop() {
             for process in all.iter().filter(|process| process.parent == Some(parent)) {
-                if Some(process.pid) == self.guardian || members.contains_key(&process.pid) {
+                if self.is_foreign(process.pid) || members.contains_key(&process.pid) {
                     continue;
                 }
                 parents.push(process.pid);
@@ -341,7 +347,9 @@ fn processes() -> Vec<ListedProcess> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.filter_map(|pid| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name is any bytes, and may be cut in the middle of a character.
+        let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let text = String::from_utf8_lossy(&text);
         // The name may hold blanks and parentheses, so it ends at the last one.
         let (name, rest) = text.split_once('(')?.1.rsplit_once(')')?;
         let mut fields = rest.split_ascii_whitespace();
@@ -355,7 +363,8 @@ fn processes() -> Vec<ListedProcess> {
 /// Returns the text of what a process has used so far: processor time, and bytes read and written.
 #[allow(clippy::disallowed_methods, reason = "files of /proc about one process")]
 fn usage(pid: i32) -> String {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = String::from_utf8_lossy(&stat);
     let times: Vec<&str> = stat
         .rsplit_once(')')
         .map(|(_, rest)| rest.split_ascii_whitespace().skip(11).take(4).collect())

@@ -296,8 +296,10 @@ pub(super) fn launch_in_foreground(
         terminal: None,
         placement: SpawnPlacement::Foreground(mask),
     };
+    // Namespaces have a first process and streams of their own, and the command shares those of this process.
+    let confinement = command.confinement.clone().map(crate::confine::Confinement::outliving);
     let boundary = StartBoundary {
-        confinement: command.confinement.as_ref(),
+        confinement: confinement.as_ref(),
         network: command.network_namespace.as_ref(),
         terminal: None,
     };

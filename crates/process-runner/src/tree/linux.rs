@@ -40,10 +40,17 @@ pub(crate) fn scan(query: &ScanQuery<'_>) -> ProcessScan {
         // is still the same when it is asked again is the one that the pidfd pins.
         let pidfd = match pidfd_open(process.pid, PidfdFlags::empty()) {
             Ok(pidfd) => Some(pidfd),
-            Err(Errno::SRCH) => continue,
+            // It may have forked before it ended.
+            Err(Errno::SRCH) => {
+                answer.undecided |= matches!(relation, Relation::Orphan);
+                continue;
+            }
             Err(_) => None,
         };
-        let Some(again) = ScannedProcess::read(proc.as_fd(), process.pid, &mut buffer) else { continue };
+        let Some(again) = ScannedProcess::read(proc.as_fd(), process.pid, &mut buffer) else {
+            answer.undecided |= matches!(relation, Relation::Orphan);
+            continue;
+        };
         if again.start_ticks != process.start_ticks {
             continue;
         }

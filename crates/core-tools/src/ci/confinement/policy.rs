@@ -241,7 +241,8 @@ impl ConfinementPolicy {
 fn refuses_tcp(confinement: &Confinement) -> bool {
     let status = confinement.status();
     let has = |protection| status.enforced.contains(&protection);
-    has(Protection::Tcp) || has(Protection::Network)
+    // Landlock's rights on TCP do not know MPTCP, which falls back to TCP. The filter of system calls refuses its sockets.
+    has(Protection::Network) || (has(Protection::Tcp) && has(Protection::SystemCalls))
 }
 
 impl fmt::Display for ConfinementPolicy {
