@@ -95,9 +95,8 @@ fn a_process_ends_with_the_tree_whatever_bytes_its_name_has() {
     std::fs::copy("/bin/sleep", project.path().join(&program)).unwrap();
     let mut line = b"(exec -a sleep ./sl\xff ".to_vec();
     line.extend(format!("{mark}) > /dev/null 2>&1 < /dev/null & sleep 0.2; exit 4").bytes());
-    let mut command = project.server();
-    command.args(["exec", "--", "bash", "-c"]).arg(std::ffi::OsString::from_vec(line));
-    let output = command.stdin(Stdio::null()).output().unwrap();
+    std::fs::write(project.path().join("line"), line).unwrap();
+    let output = exec(&project, &["exec", "--", "bash", "line"]);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     wait_until_gone(&mark);
 }
