@@ -84,6 +84,12 @@ pub(crate) struct WorkingFolder {
 }
 
 impl Command {
+    /// Returns the name of the caller for whom the command is run, if that is known.
+    #[cfg_attr(not(unix), allow(dead_code, reason = "job objects leave nothing alive"))]
+    pub(crate) fn owner_name(&self) -> Option<Arc<str>> {
+        self.owner.as_ref().map(|owner| owner.name().into())
+    }
+
     /// Returns a command that runs `program` in `folder` with no arguments.
     ///
     /// A name without a `/` is searched for in the `PATH` that the *child* gets, in its absolute folders alone. A name

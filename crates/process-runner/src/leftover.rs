@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::leftover_state::LeftoverState;
 use crate::outcome::LeftoverProcess;
 use crate::reaper::{self, MemberAction};
 use crate::tree::ProcessLeader;
@@ -44,23 +45,6 @@ pub(crate) fn current_owner() -> Option<Arc<dyn RunOwner>> {
 #[derive(Clone, Debug)]
 pub struct LeftoverTree(Arc<LeftoverState>);
 
-/// The state that the clones of a [`LeftoverTree`] and the reaper share.
-#[derive(Debug)]
-pub(crate) struct LeftoverState {
-    /// The leader has ended. It is reaped last, so that its session cannot become another's.
-    pub(crate) leader: Arc<ProcessLeader>,
-    label: String,
-    started: Instant,
-    processes: Mutex<Vec<LeftoverProcess>>,
-}
-
-impl LeftoverState {
-    #[cfg_attr(not(unix), allow(dead_code, reason = "job objects leave nothing alive"))]
-    pub(crate) fn set_processes(&self, processes: Vec<LeftoverProcess>) {
-        *self.processes.lock().unwrap_or_else(PoisonError::into_inner) = processes;
-    }
-}
-
 /// The interval at which a tree that was asked to end is looked at.
 const END_INTERVAL: Duration = Duration::from_millis(25);
 
@@ -71,7 +55,7 @@ impl LeftoverTree {
         started: Instant,
         processes: Vec<LeftoverProcess>,
     ) -> Self {
-        Self(Arc::new(LeftoverState { leader, label, started, processes: Mutex::new(processes) }))
+        Self(Arc::new(LeftoverState::new(leader, label, started, processes)))
     }
 
     /// Returns the number of the run, which no other run of this process has.
@@ -81,7 +65,7 @@ impl LeftoverTree {
 
     /// Returns the name of the run's owner; see [`owned_by`].
     pub fn owner(&self) -> Option<&str> {
-        self.0.leader.owner().map(RunOwner::name)
+        self.0.leader.owner_name()
     }
 
     /// Returns the label of the run's command.
@@ -99,7 +83,7 @@ impl LeftoverTree {
         if self.has_ended() {
             return Vec::new();
         }
-        self.0.processes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.processes()
     }
 
     /// Returns true once all of them have ended.
@@ -151,8 +135,8 @@ impl LeftoverRegistry {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a tree and has the reaper watch it. After [`close`](Self::close) it is killed instead.
-    pub(crate) fn add(&self, tree: &LeftoverTree) {
+    /// Records a tree, has the reaper watch it, and gives it to the owner of its run. After [`close`](Self::close) it is killed instead.
+    pub(crate) fn add(&self, tree: &LeftoverTree, owner: Option<&dyn RunOwner>) {
         let mut trees = self.lock();
         if self.closed.load(Ordering::Acquire) {
             return tree.kill();
@@ -161,7 +145,7 @@ impl LeftoverRegistry {
         reaper::watch(Arc::clone(&tree.0));
         trees.push(tree.clone());
         drop(trees);
-        if let Some(owner) = tree.0.leader.owner() {
+        if let Some(owner) = owner {
             owner.take_leftovers(tree.clone());
         }
     }

@@ -67,9 +67,11 @@ mod events;
 mod foreground;
 pub mod guardian;
 mod leftover;
+mod leftover_state;
 mod limits;
 mod lines;
 mod network_namespace;
+mod network_namespace_error;
 mod outcome;
 #[cfg(unix)]
 mod reaper;
@@ -103,7 +105,8 @@ pub use foreground::{ForegroundEnd, ForegroundRun, end_as};
 pub use leftover::{LeftoverTree, RunOwner, owned_by};
 pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
 pub use lines::OutputLine;
-pub use network_namespace::{NetworkNamespace, NetworkNamespaceError};
+pub use network_namespace::NetworkNamespace;
+pub use network_namespace_error::NetworkNamespaceError;
 pub use outcome::{
     Containment, ExitStatus, LeftoverProcess, Output, ResourceUsage, StdinReport, Stream, Termination,
 };

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use crate::network_namespace_error::NetworkNamespaceError;
 use crate::tree::NamespaceHandle;
 
 /// A network namespace with a loopback interface and nothing else (`network_namespaces(7)`).
@@ -16,21 +17,6 @@ use crate::tree::NamespaceHandle;
 /// namespace: they are reached wherever file permissions allow it.
 #[derive(Clone)]
 pub struct NetworkNamespace(NamespaceHandle);
-
-/// The reason that there is no network namespace.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NetworkNamespaceError {
-    /// The system is not Linux.
-    #[error("network namespaces are part of Linux")]
-    NotLinux,
-    /// This process may not make one.
-    #[error("this process may not make a network namespace, which needs CAP_SYS_ADMIN or user namespaces")]
-    NotPermitted,
-    /// The system refused for another reason.
-    #[error("the system made no network namespace: {0}")]
-    System(#[from] io::Error),
-}
 
 impl NetworkNamespace {
     /// Makes a namespace and brings its loopback interface up. It takes some milliseconds, and blocks for them.

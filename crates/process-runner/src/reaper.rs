@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use tokio::sync::oneshot;
 
-use crate::leftover::LeftoverState;
+use crate::leftover_state::LeftoverState;
 use crate::outcome::LeftoverProcess;
 use crate::tree::{
     self, Attribution, ProcessLeader, ProcessScan, ProcessStamp, RunId, ScanQuery, TreeMember,

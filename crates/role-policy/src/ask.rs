@@ -11,16 +11,6 @@ use crate::violation::{PathViolation, RuleViolation};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The consequence of a rule whose conditions do not hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Otherwise {
-    /// The call is refused.
-    #[default]
-    Deny,
-    /// A person is asked. A condition that cannot be judged still refuses the call.
-    Ask,
-}
-
 /// A rule with `otherwise = "ask"` that does not hold for a call.
 #[derive(Debug)]
 pub(crate) struct UnmetRule {

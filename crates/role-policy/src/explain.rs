@@ -1,9 +1,9 @@
 //! The explanation of a decision, rule by rule.
 
-use crate::ask::Otherwise;
 use crate::caller::Caller;
 use crate::decision::{Decision, Refusal};
 use crate::effect_resolver::EffectResolver;
+use crate::otherwise::Otherwise;
 use crate::policy::Policy;
 use crate::tool::{Call, ToolFacts};
 use std::sync::Arc;

@@ -79,6 +79,7 @@ mod explain;
 mod known_tool;
 mod limits;
 mod load;
+mod otherwise;
 mod patch;
 mod path_rule;
 mod policy;

@@ -1,10 +1,10 @@
 //! From a policy file to a [`Policy`], with everything in it that cannot be meant.
 
-use crate::ask::Otherwise;
 use crate::builtin::BUILTIN;
 use crate::caller::Caller;
 use crate::decision::Refusal;
 use crate::effect_resolver::LexicalResolver;
+use crate::otherwise::Otherwise;
 use crate::path_rule::PathRule;
 use crate::policy::{AgentCommandRole, CompiledPolicy, DispatchRule, Policy, Role, ToolAccess, ToolEntry};
 use crate::policy_file::{

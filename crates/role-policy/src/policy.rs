@@ -2,11 +2,12 @@
 
 use crate::approval::{Approval, ApprovalRequest, AskReason, CallFingerprint};
 use crate::argument_names;
-use crate::ask::{Otherwise, UnmetRule};
+use crate::ask::UnmetRule;
 use crate::caller::Caller;
 use crate::decision::{Authorized, Decision, Refusal};
 use crate::effect_resolver::EffectResolver;
 use crate::limits::RoleLimits;
+use crate::otherwise::Otherwise;
 use crate::quoted::quoted;
 use crate::rule::{ArgumentRule, Rule, ToolSelector};
 use crate::scope::CallScope;

@@ -1,7 +1,7 @@
 //! The format of a policy file: from text to a [`PolicyDraft`], with the place of everything.
 
-use crate::ask::Otherwise;
 use crate::limits::RoleLimits;
+use crate::otherwise::Otherwise;
 use crate::path_rule::PathRule;
 use crate::problem::{PolicyProblem, Severity};
 use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, ToolSelector};

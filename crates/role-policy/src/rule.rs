@@ -2,8 +2,8 @@
 
 use crate::access::Access;
 use crate::argument_names;
-use crate::ask::Otherwise;
 use crate::effect_resolver::{EffectResolver, PatchedPath};
+use crate::otherwise::Otherwise;
 use crate::path_rule::PathRule;
 use crate::scope::CallScope;
 use crate::tool::{Effect, ToolFacts};

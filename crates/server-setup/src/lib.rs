@@ -10,6 +10,8 @@
 pub mod approvals;
 pub mod audit;
 mod broad_root;
+#[cfg(feature = "hooks")]
+pub mod client_settings;
 pub mod config;
 pub mod confinement;
 #[cfg(target_os = "linux")]
@@ -32,6 +34,7 @@ pub mod policy;
 mod program;
 pub mod protected_files;
 pub mod read_settings;
+mod real_paths;
 pub mod resources;
 #[cfg(all(feature = "sessions", unix))]
 mod session_identity;

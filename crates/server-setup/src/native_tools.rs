@@ -1,15 +1,14 @@
 //! The judgement of an agent's own tools: by the policy, the roots, the role and the audit that a server has.
 
+use crate::client_settings::all_project_settings;
 use crate::confinement;
 use crate::error::Error;
-use crate::protected_files::{self, with_real_paths};
+use crate::protected_files;
 use crate::resources::{runner, workspace};
 use crate::settings::Settings;
 use crate::{audit, identity, policy, toolsets};
 use agent_hooks::shell::ShellSurroundings;
-use agent_hooks::{
-    HookClient, HookDecision, HookEvent, HookInstallation, HookJudge, HookPlacement, HookVerdict,
-};
+use agent_hooks::{HookDecision, HookEvent, HookJudge, HookVerdict};
 use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects, summarize_arguments};
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
@@ -194,63 +193,4 @@ impl NativeToolHost {
             .arguments(&summary, bytes);
         audit.end(&record);
     }
-}
-
-/// Returns the file in which a client reads the hooks of its user.
-pub fn user_file(client: HookClient) -> Option<PathBuf> {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let home = || folder("HOME").or_else(|| folder("USERPROFILE"));
-    let own = match client {
-        HookClient::Claude => folder("CLAUDE_CONFIG_DIR").or_else(|| Some(home()?.join(".claude")))?,
-        HookClient::Codex => folder("CODEX_HOME").or_else(|| Some(home()?.join(".codex")))?,
-        HookClient::Gemini => home()?.join(".gemini"),
-        _ => folder("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))?.join("opencode"),
-    };
-    Some(own.join(HookInstallation::path(client, HookPlacement::User)))
-}
-
-/// Returns true if the file at `path` installs the hook of `client`.
-pub fn has_hook(client: HookClient, path: &Path) -> bool {
-    const MAX_BYTES: u64 = 1 << 20;
-    let is_small = path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_BYTES);
-    #[allow(clippy::disallowed_methods, reason = "the user's own settings of a client")]
-    let text = is_small.then(|| std::fs::read_to_string(path).ok()).flatten();
-    let marker = match client {
-        HookClient::Opencode => "`hook install opencode`".to_owned(),
-        client => format!(" hook {client}"),
-    };
-    text.is_some_and(|text| text.contains(&marker))
-}
-
-/// Returns the settings of clients whose hook is installed, for the user or in one of `roots`. No tool may write them.
-pub(crate) fn installed_settings(roots: &[PathBuf]) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for client in HookClient::ALL {
-        let user = user_file(client);
-        let of_project = |root: &PathBuf| root.join(HookInstallation::path(client, HookPlacement::Project));
-        let is_installed = user.as_deref().is_some_and(|file| has_hook(client, file))
-            || roots.iter().any(|root| has_hook(client, &of_project(root)));
-        if is_installed {
-            files.extend(user);
-            files.extend(project_settings(client, roots));
-        }
-    }
-    files
-}
-
-fn project_settings(client: HookClient, roots: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
-    let files = HookInstallation::project_settings(client);
-    roots.iter().flat_map(move |root| files.iter().map(move |file| root.join(file)))
-}
-
-/// Returns the settings of every client in the roots, whether or not they exist, and those of the user.
-fn all_project_settings(roots: &[PathBuf]) -> Vec<PathBuf> {
-    let real: Vec<PathBuf> = roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
-    let mut files = Vec::new();
-    for client in HookClient::ALL {
-        files.extend(user_file(client));
-        files.extend(project_settings(client, roots));
-        files.extend(project_settings(client, &real));
-    }
-    with_real_paths(files)
 }

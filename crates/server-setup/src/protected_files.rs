@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use core_tools::workspace::Workspace;
 use role_policy::source::MARKER_NAMES;
 
+use crate::client_settings;
 use crate::config::Setting;
 use crate::error::Error;
+use crate::real_paths::with_real_paths;
 use crate::settings::Settings;
 
 /// Refuses a key that lies in a root: a tool could read it there, and its caller sign any role.
@@ -51,23 +53,8 @@ pub fn protected(settings: &Settings) -> Vec<PathBuf> {
         files.push(folder.join(role_policy::source::SESSION_MARKER_NAME));
     }
     #[cfg(feature = "hooks")]
-    files.extend(crate::native_tools::installed_settings(&settings.roots));
+    files.extend(client_settings::installed_settings(&settings.roots));
     with_real_paths(files)
-}
-
-/// Returns the files, the same beneath folders without links, and what those that are links lead to.
-pub(crate) fn with_real_paths(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
-    // The workspace compares with paths beneath its roots, which have no links.
-    let real = |file: &PathBuf| {
-        let folder = file.parent()?.canonicalize().ok()?;
-        Some(folder.join(file.file_name()?))
-    };
-    let real_paths: Vec<PathBuf> = files.iter().filter_map(real).collect();
-    // The target of a link is protected too, since that is what the server reads.
-    let link_targets: Vec<PathBuf> = files.iter().filter_map(|file| file.canonicalize().ok()).collect();
-    files.extend(real_paths);
-    files.extend(link_targets);
-    files
 }
 
 /// Returns the files that the server alone reads. The policy and the marker key are not among them, because the servers

@@ -1,9 +1,9 @@
 //! Calls that wait for the approval of a person.
 
-use super::state::{ParkedRequestReason, ProxySessionState};
+use super::state::{ParkedRequestReason, ProxySessionState, WaitingApproval};
 use crate::observer::ProxyDecision;
 use crate::proxy_approvals::ProxyApprovals;
-use approvals::{ApprovalAnswer, ApprovalQuestion, ApprovalVerdict, PendingApproval, shown_arguments};
+use approvals::{ApprovalAnswer, ApprovalQuestion, ApprovalVerdict, shown_arguments};
 use json_rpc::message::{Id, Message};
 use role_policy::ApprovalRequest;
 use std::sync::Arc;
@@ -11,13 +11,6 @@ use std::time::{Duration, Instant};
 
 /// The time between two looks for answers. Nothing wakes the session when a person answers.
 pub(super) const ANSWER_INTERVAL: Duration = Duration::from_millis(200);
-
-/// A parked call, and its question.
-#[derive(Debug)]
-pub(super) struct WaitingApproval {
-    pending: PendingApproval,
-    request: ApprovalRequest,
-}
 
 impl ProxySessionState {
     /// Asks an operator about a call, which is parked meanwhile.

@@ -1,6 +1,5 @@
 //! The state of a session: open requests, waiting ones, the server's tools.
 
-use super::approvals::WaitingApproval;
 use crate::authorizer::Authorizer;
 use crate::limits::ProxyLimits;
 use crate::observer::{ArgumentSummary, ObservedCall, ProxyDecision, ProxyObserver};
@@ -8,9 +7,10 @@ use crate::output_queue::OutputQueue;
 use crate::pinned_tools::PinnedTools;
 use crate::proxy_approvals::ProxyApprovals;
 use crate::server_tool::{ServerTool, WithheldTool};
+use approvals::PendingApproval;
 use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, Message};
-use role_policy::{Caller, TokenBucket};
+use role_policy::{ApprovalRequest, Caller, TokenBucket};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,6 +75,13 @@ pub(super) struct ProxySessionState {
     pub(super) withheld: Vec<WithheldTool>,
     /// True once the log says that the role has none of the server's tools.
     pub(super) has_told_of_no_tools: bool,
+}
+
+/// A parked call, and its question.
+#[derive(Debug)]
+pub(super) struct WaitingApproval {
+    pub(super) pending: PendingApproval,
+    pub(super) request: ApprovalRequest,
 }
 
 impl std::fmt::Debug for ProxySessionState {

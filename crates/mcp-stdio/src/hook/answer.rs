@@ -1,6 +1,6 @@
 //! Answers one event of a client.
 
-use super::AnswerArguments;
+use super::arguments::AnswerArguments;
 use crate::cli::GlobalOptions;
 use crate::error::Error;
 use crate::output::print;

@@ -1,6 +1,6 @@
 //! `hook install` and `hook remove`: the entry in a client's own settings.
 
-use super::{AnswerArguments, PlacementArguments};
+use super::arguments::{AnswerArguments, PlacementArguments};
 use crate::cli::GlobalOptions;
 use crate::error::Error;
 use crate::output::print;
@@ -9,7 +9,7 @@ use crate::print_config::merge::json::with_member;
 use crate::print_config::write::{Written, merge_into};
 use agent_hooks::{HookClient, HookInstallation, HookPlacement};
 use serde_json::Value;
-use server_setup::native_tools::{has_hook, user_file};
+use server_setup::client_settings::{has_hook, user_file};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

@@ -15,7 +15,7 @@ use crate::capture::{CaptureLimits, OutputCapture};
 use crate::command::{Command, LineCallback};
 use crate::confine::{Confinement, ConfinementStatus};
 use crate::events::{EventGranularity, EventQueue, RunEvent};
-use crate::leftover::{LeftoverRegistry, LeftoverTree};
+use crate::leftover::{LeftoverRegistry, LeftoverTree, RunOwner};
 use crate::limits::{LeftoverPolicy, Limits};
 use crate::outcome::{LeftoverProcess, Output, Stream, Termination};
 use crate::reaper::{self, MemberAction, TreeEnd, TreeInspection};
@@ -72,6 +72,8 @@ pub(crate) struct Driver {
     leftovers: Vec<LeftoverProcess>,
     unkillable: Vec<u32>,
     leftover_registry: Arc<LeftoverRegistry>,
+    /// The caller for whom the run was started.
+    owner: Option<Arc<dyn RunOwner>>,
     /// The time of the next look for orphans, if this process adopts them.
     next_look: Option<Instant>,
     /// True if processes of the run are alive after its end. Its leader is not reaped then.
@@ -127,6 +129,7 @@ impl Driver {
             leftovers: Vec::new(),
             unkillable: Vec::new(),
             leftover_registry: Arc::default(),
+            owner: command.owner.clone(),
             next_look: crate::tree::adopts_orphans().then(|| started + FIRST_LOOK),
             leaves_tree: false,
             limits,
@@ -580,7 +583,7 @@ impl Driver {
             if self.cancel.is_cancelled() {
                 tree.kill();
             } else {
-                self.leftover_registry.add(&tree);
+                self.leftover_registry.add(&tree, self.owner.as_deref());
             }
         }
         let mut state = self.shared.lock();

@@ -138,6 +138,7 @@ impl StartTicket {
     /// Records the process that was started.
     pub(super) fn started(self, leader: &Arc<ProcessLeader>) {
         if self.0.is_some() {
+            leader.on_reaped(forget);
             children().leaders.insert(raw(leader.pid()), Arc::downgrade(leader));
         }
     }
@@ -179,7 +180,7 @@ pub(crate) fn adopters() -> Vec<Pid> {
 }
 
 /// Forgets a leader that was reaped.
-pub(super) fn forget(leader: &ProcessLeader) {
+fn forget(leader: &ProcessLeader) {
     if !adopts_orphans() {
         return;
     }
@@ -222,7 +223,7 @@ pub(crate) fn attribute(pid: Pid, start_ticks: u64, first_seen: u64) -> Attribut
         .filter(|(started, _)| *started <= start_ticks)
         .collect();
     candidates.sort_by_key(|(started, leader)| (*started, leader.run()));
-    let owner = |leader: &ProcessLeader| leader.owner().map(|owner| owner.name().to_owned());
+    let owner = |leader: &ProcessLeader| leader.owner_name().map(str::to_owned);
     // A run without an owner is the server's own, and no other caller's.
     let owners: BTreeSet<_> = candidates.iter().filter_map(|(_, leader)| owner(leader)).collect();
     if owners.len() > 1 {

@@ -272,7 +272,7 @@ pub(crate) fn launch(
         }
         StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
     })?;
-    let leader = Arc::new(ProcessLeader::new(pid, run, command.marker, command.owner.clone()));
+    let leader = Arc::new(ProcessLeader::new(pid, run, command.marker, command.owner_name()));
     ticket.started(&leader);
     Ok(StartedLeader { at, leader })
 }
@@ -313,7 +313,7 @@ pub(super) fn launch_in_foreground(
         StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
     })?;
     let pid = Pid::from_raw(pid).ok_or_else(|| command.error(SpawnErrorKind::Other, None))?;
-    let leader = Arc::new(ProcessLeader::new(pid, run, command.marker, command.owner.clone()));
+    let leader = Arc::new(ProcessLeader::new(pid, run, command.marker, command.owner_name()));
     ticket.started(&leader);
     Ok(leader)
 }

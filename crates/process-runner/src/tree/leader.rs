@@ -12,7 +12,6 @@ use super::exit::ReapedLeader;
 use super::leader_hold::{LeaderHold, ProcessStamp};
 use super::run_id::RunId;
 use super::sys::{self, WaitEffect, WaitStatus};
-use crate::leftover::RunOwner;
 use crate::outcome::{Containment, ExitStatus, ResourceUsage};
 
 /// The process that was started. It leads its session and its process group.
@@ -23,13 +22,15 @@ use crate::outcome::{Containment, ExitStatus, ResourceUsage};
 pub(crate) struct ProcessLeader {
     pid: Pid,
     run: RunId,
-    /// The caller whose run it is, if that is known.
-    owner: Option<Arc<dyn RunOwner>>,
+    /// The name of the caller whose run it is, if that is known.
+    owner_name: Option<Arc<str>>,
     /// True if it carries the environment marker.
     marked: bool,
     /// Set once the leader is watched, where the kernel has pidfds.
     pidfd: OnceLock<Arc<OwnedFd>>,
     reaped: Mutex<Option<ReapedLeader>>,
+    /// Called once the leader is reaped.
+    forget: OnceLock<fn(&Self)>,
     /// The values that last until the run's processes have ended; see [`ProcessLeader::hold`].
     held: Mutex<Option<Box<dyn LeaderHold>>>,
 }
@@ -82,14 +83,15 @@ impl ExitWatch {
 }
 
 impl ProcessLeader {
-    pub(super) fn new(pid: Pid, run: RunId, marked: bool, owner: Option<Arc<dyn RunOwner>>) -> Self {
+    pub(super) fn new(pid: Pid, run: RunId, marked: bool, owner_name: Option<Arc<str>>) -> Self {
         Self {
             pid,
             run,
-            owner,
+            owner_name,
             marked,
             pidfd: OnceLock::new(),
             reaped: Mutex::new(None),
+            forget: OnceLock::new(),
             held: Mutex::new(None),
         }
     }
@@ -105,9 +107,15 @@ impl ProcessLeader {
         self.run != RunId::HELPER
     }
 
-    /// Returns the caller whose run it is, if that is known.
-    pub(crate) fn owner(&self) -> Option<&dyn RunOwner> {
-        self.owner.as_deref()
+    /// Returns the name of the caller whose run it is, if that is known.
+    pub(crate) fn owner_name(&self) -> Option<&str> {
+        self.owner_name.as_deref()
+    }
+
+    /// Calls `forget` with the leader when it is reaped.
+    pub(super) fn on_reaped(&self, forget: fn(&Self)) {
+        // It is told once, by what started it.
+        let _ = self.forget.set(forget);
     }
 
     /// Passes on that an orphan of the run was adopted.
@@ -235,8 +243,10 @@ impl ProcessLeader {
         let mut reaped = self.lock();
         if reaped.is_none() {
             *reaped = self.wait(WaitEffect::Reap);
-            if reaped.is_some() {
-                super::forget(self);
+            if reaped.is_some()
+                && let Some(forget) = self.forget.get()
+            {
+                forget(self);
             }
         }
         *reaped

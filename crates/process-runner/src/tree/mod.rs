@@ -63,13 +63,13 @@ pub(crate) use no_adoption::{
 };
 
 #[cfg(target_os = "linux")]
-pub(crate) use adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
+use adoption::StartTicket;
 #[cfg(target_os = "linux")]
-use adoption::{StartTicket, forget};
+pub(crate) use adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
+#[cfg(all(unix, not(target_os = "linux")))]
+use no_adoption::StartTicket;
 #[cfg(all(unix, not(target_os = "linux")))]
 pub(crate) use no_adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
-#[cfg(all(unix, not(target_os = "linux")))]
-use no_adoption::{StartTicket, forget};
 
 #[cfg(target_os = "linux")]
 use linux as platform;

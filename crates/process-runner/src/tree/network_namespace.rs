@@ -14,7 +14,7 @@ use super::adoption::StartTicket;
 use super::child::{enable_loopback, in_child};
 use super::namespaces::map_user;
 use super::sys;
-use crate::network_namespace::NetworkNamespaceError;
+use crate::network_namespace_error::NetworkNamespaceError;
 
 /// An open namespace. Clones are the same one.
 #[derive(Clone)]

@@ -54,9 +54,6 @@ impl StartTicket {
 }
 
 #[cfg(unix)]
-pub(super) fn forget(_leader: &ProcessLeader) {}
-
-#[cfg(unix)]
 pub(crate) fn start_bound() -> u64 {
     0
 }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io;
 
-use crate::network_namespace::NetworkNamespaceError;
+use crate::network_namespace_error::NetworkNamespaceError;
 
 /// A namespace, of which there is none on this system.
 #[derive(Clone)]
