@@ -6,7 +6,7 @@ use crate::model::{RequestedCall, ScriptedModel, text};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 
-/// What the hook says before each reason.
+/// The words of the hook before each reason.
 pub(crate) const REFUSED: &str = "refused by the CoreTools policy";
 
 /// Runs a conversation to its end, and returns what the model was given for each call.

@@ -1,4 +1,4 @@
-//! What a caller's command leaves running is on the page, and ends with the caller's token and with the server.
+//! The processes that a caller's command leaves running are on the page, and end with the caller's token and with the server.
 
 use crate::SOON;
 use integration_tests::{

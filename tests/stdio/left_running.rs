@@ -1,4 +1,4 @@
-//! What a command leaves running after its normal end is named, can be ended, and does not outlive the server.
+//! The processes that a command leaves running after its normal end are named, can be ended, and do not outlive the server.
 
 use crate::connect;
 use integration_tests::{

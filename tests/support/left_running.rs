@@ -16,7 +16,7 @@ pub enum Escape {
     SessionAndEnvironment,
     /// The same, and its parent has ended before the command does.
     DoubleFork,
-    /// What a program does that calls itself a daemon: two forks, a session, no environment, no open files.
+    /// The steps of a program that calls itself a daemon: two forks, a session, no environment, no open files.
     Daemon,
     /// The server of tmux, which starts what it is asked for.
     Tmux,

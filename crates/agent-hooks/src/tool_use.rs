@@ -1,8 +1,5 @@
 //! [`ToolUse`]: what a client's own tool would do, in terms of our tools.
 
-use crate::client::HookClient;
-use crate::event::HookEvent;
-use crate::tools;
 use role_policy::Access;
 use serde_json::{Map, Value};
 
@@ -67,18 +64,5 @@ impl FileUse {
     pub(crate) fn with(mut self, name: &str, value: Value) -> Self {
         self.arguments.insert(name.to_owned(), value);
         self
-    }
-}
-
-impl ToolUse {
-    /// Returns what the tool of `event` would do. Arguments that are missing make the use [`Unknown`](Self::Unknown).
-    pub fn of(event: &HookEvent) -> Self {
-        let found = match event.client {
-            HookClient::Claude => tools::claude(&event.tool, &event.input),
-            HookClient::Codex => tools::codex(&event.tool, &event.input),
-            HookClient::Gemini => tools::gemini(&event.tool, &event.input),
-            HookClient::Opencode => tools::opencode(&event.tool, &event.input),
-        };
-        found.unwrap_or(Self::Unknown)
     }
 }

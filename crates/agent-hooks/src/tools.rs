@@ -1,10 +1,25 @@
 //! The native tools of each client, with the names and arguments that the clients give them.
 
+use crate::client::HookClient;
+use crate::event::HookEvent;
 use crate::tool_use::{FileUse, ToolUse};
 use role_policy::Access;
 use serde_json::{Map, Value, json};
 
 type Input = Map<String, Value>;
+
+impl ToolUse {
+    /// Returns what the tool of `event` would do. Arguments that are missing make the use [`Unknown`](Self::Unknown).
+    pub fn of(event: &HookEvent) -> Self {
+        let found = match event.client {
+            HookClient::Claude => claude(&event.tool, &event.input),
+            HookClient::Codex => codex(&event.tool, &event.input),
+            HookClient::Gemini => gemini(&event.tool, &event.input),
+            HookClient::Opencode => opencode(&event.tool, &event.input),
+        };
+        found.unwrap_or(Self::Unknown)
+    }
+}
 
 fn text(input: &Input, name: &str) -> Option<String> {
     input.get(name)?.as_str().map(str::to_owned)
@@ -69,7 +84,7 @@ fn server_tool(name: &str, prefix: &str, separator: &str) -> Option<ToolUse> {
 }
 
 /// The tools of Claude Code 2.1 (`sdk-tools.d.ts` of its package).
-pub(crate) fn claude(tool: &str, input: &Input) -> Option<ToolUse> {
+fn claude(tool: &str, input: &Input) -> Option<ToolUse> {
     Some(match tool {
         "Bash" => ToolUse::Line { line: text(input, "command")?, folder: None },
         "Monitor" if input.contains_key("ws") => ToolUse::Web("web_fetch"),
@@ -114,7 +129,7 @@ pub(crate) fn claude(tool: &str, input: &Input) -> Option<ToolUse> {
 }
 
 /// The tools of Codex 0.169, by the names that its hooks are given.
-pub(crate) fn codex(tool: &str, input: &Input) -> Option<ToolUse> {
+fn codex(tool: &str, input: &Input) -> Option<ToolUse> {
     let folder = any_text(input, &["workdir", "working_directory"]);
     Some(match tool {
         "Bash" | "shell" | "local_shell" | "exec_command" | "shell_command" => {
@@ -138,7 +153,7 @@ pub(crate) fn codex(tool: &str, input: &Input) -> Option<ToolUse> {
 }
 
 /// The tools of Gemini CLI 0.61 (`docs/reference/tools.md` of its package).
-pub(crate) fn gemini(tool: &str, input: &Input) -> Option<ToolUse> {
+fn gemini(tool: &str, input: &Input) -> Option<ToolUse> {
     let folder = || any_text(input, &["dir_path", "path"]);
     Some(match tool {
         "run_shell_command" => ToolUse::Line {
@@ -179,7 +194,7 @@ pub(crate) fn gemini(tool: &str, input: &Input) -> Option<ToolUse> {
 }
 
 /// The tools of opencode 1.18.
-pub(crate) fn opencode(tool: &str, input: &Input) -> Option<ToolUse> {
+fn opencode(tool: &str, input: &Input) -> Option<ToolUse> {
     let path = || any_text(input, &["filePath", "file_path", "path"]);
     Some(match tool {
         "bash" => ToolUse::Line { line: text(input, "command")?, folder: text(input, "workdir") },

@@ -7,8 +7,8 @@
 
 use crate::answer::{ApprovalAnswer, ApprovalVerdict};
 use crate::error::Error;
+use crate::pending_question::PendingQuestion;
 use crate::question::ApprovalQuestion;
-use crate::queue::PendingQuestion;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::{self, Write};

@@ -3,6 +3,7 @@
 use crate::answer::{ApprovalAnswer, ApprovalVerdict};
 use crate::error::Error;
 use crate::folder::ApprovalFolder;
+use crate::pending_question::PendingQuestion;
 use crate::question::ApprovalQuestion;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,20 +58,6 @@ struct QueuedQuestion {
 
 /// A call that is allowed for a session: the call itself, and the conditions that the person saw.
 type SessionGrantKey = (String, Vec<String>);
-
-/// A question that waits for an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PendingQuestion {
-    /// Its id: 32 hexadecimal digits, which nobody can guess.
-    pub id: String,
-    /// The question.
-    pub question: ApprovalQuestion,
-    /// The time at which it was asked.
-    pub asked_at: SystemTime,
-    /// The time at which its call ends without an answer.
-    pub expires_at: SystemTime,
-}
 
 impl ApprovalQueue {
     /// Returns the queue, with `folder` as another way to answer it.

@@ -8,21 +8,13 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::client_hello::{self, FirstBytes};
+use crate::client_stream::ClientStream;
 use crate::denial::{Denial, DenialReason};
 use crate::host::Host;
 use crate::http::{self, HeadError, RequestHead, RequestTarget};
-use crate::proxy::{ConnectError, ProxyState};
+use crate::proxy_state::{ConnectError, Destination, ProxyState};
 use crate::socks5::{self, SocksReply};
 use crate::tunnel::{self, Activity};
-
-/// A client's connection, of which the first bytes can be looked at.
-pub(crate) type ClientStream = BufReader<TcpStream>;
-
-/// The host that a client asked for.
-pub(crate) struct Destination {
-    pub(crate) host: Host,
-    pub(crate) port: u16,
-}
 
 /// The first byte of SOCKS5.
 const SOCKS5: u8 = 5;

@@ -9,6 +9,8 @@ mod allowed_hosts;
 #[cfg(feature = "proxy")]
 mod client_hello;
 #[cfg(feature = "proxy")]
+mod client_stream;
+#[cfg(feature = "proxy")]
 mod connection;
 #[cfg(feature = "proxy")]
 mod denial;
@@ -20,6 +22,8 @@ mod limits;
 mod network_access;
 #[cfg(feature = "proxy")]
 mod proxy;
+#[cfg(feature = "proxy")]
+mod proxy_state;
 #[cfg(feature = "proxy")]
 mod resolver;
 #[cfg(feature = "proxy")]

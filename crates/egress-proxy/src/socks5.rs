@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::connection::ClientStream;
+use crate::client_stream::ClientStream;
 use crate::host::Host;
 
 /// A host and port as a SOCKS client names them.

@@ -1,9 +1,9 @@
 //! The words that bash itself carries out.
 
-use super::collector::Collector;
 use super::error::ShellError;
 use super::options::{OptionSyntax, split};
 use super::syntax::shorten;
+use super::visitor::LineVisitor;
 use super::word::ShellWord;
 
 /// Words that start nothing, open nothing and change nothing for later commands.
@@ -21,7 +21,7 @@ const REFUSED: [&str; 13] = [
 
 /// Adds the command if its first word is one of the shell's. Returns false if it is a program.
 pub(super) fn add(
-    collector: &mut Collector<'_>,
+    visitor: &mut impl LineVisitor,
     name: &str,
     words: &[ShellWord],
 ) -> Result<bool, ShellError> {
@@ -30,12 +30,12 @@ pub(super) fn add(
     match name {
         _ if HARMLESS.contains(&name) => {}
         _ if REFUSED.contains(&name) => return Err(refused()),
-        "cd" | "pushd" | "popd" => folder(collector, name, arguments),
+        "cd" | "pushd" | "popd" => folder(visitor, name, arguments),
         "test" | "[" => {
             if arguments.iter().any(|word| word.value().is_none_or(|text| text == "-v"))
                 && has_option(arguments, "-v")
             {
-                collector.evaluates_variables();
+                visitor.evaluates_variables();
             }
         }
         "printf" => {
@@ -44,7 +44,7 @@ pub(super) fn add(
             {
                 let attached = arguments[at].text.strip_prefix("-v").filter(|rest| !rest.is_empty());
                 let named = attached.map(ShellWord::literal).or_else(|| arguments.get(at + 1).cloned());
-                assign(collector, named.as_ref(), &refused)?;
+                assign(visitor, named.as_ref(), &refused)?;
             }
         }
         "read" | "mapfile" | "readarray" => {
@@ -63,10 +63,10 @@ pub(super) fn add(
             let names =
                 if name == "read" { read_names(arguments) } else { split(name, arguments, &SYNTAX)?.rest };
             for word in names {
-                assign(collector, Some(&word), &refused)?;
+                assign(visitor, Some(&word), &refused)?;
             }
         }
-        "let" => collector.evaluates_variables(),
+        "let" => visitor.evaluates_variables(),
         "set" => {
             let plain = |text: &str| {
                 matches!(
@@ -83,34 +83,34 @@ pub(super) fn add(
         "eval" => {
             let texts: Option<Vec<&str>> = arguments.iter().map(ShellWord::value).collect();
             let line = texts.ok_or_else(|| ShellError::DynamicScript { program: name.to_owned() })?.join(" ");
-            collector.inner_line(&line)?;
+            visitor.inner_line(&line)?;
         }
         "trap" => match arguments.first().map(|word| (word, word.value())) {
             Some((_, Some("-p" | "-l" | "-" | "" | "--"))) | None => {}
             Some((_, Some(line))) => {
                 let line = line.to_owned();
-                collector.repeated(|collector| collector.inner_line(&line))?;
+                visitor.repeated(|visitor| visitor.inner_line(&line))?;
             }
             Some((_, None)) => return Err(ShellError::DynamicScript { program: name.to_owned() }),
         },
         "command" => match arguments.first().and_then(ShellWord::value) {
             Some("-v" | "-V") | None if arguments.len() != 1 || arguments[0].is_literal => {}
-            Some("-p" | "--") => return add_rest(collector, arguments.get(1..)),
-            _ => return add_rest(collector, Some(arguments)),
+            Some("-p" | "--") => return add_rest(visitor, arguments.get(1..)),
+            _ => return add_rest(visitor, Some(arguments)),
         },
-        "builtin" => return add_rest(collector, Some(arguments)),
+        "builtin" => return add_rest(visitor, Some(arguments)),
         "exec" => {
             const SYNTAX: OptionSyntax =
                 OptionSyntax { with_value: "a", plain: "cl", long_with_value: &[], long_plain: &[] };
-            collector.command(split(name, arguments, &SYNTAX)?.rest)?;
+            visitor.command(split(name, arguments, &SYNTAX)?.rest)?;
         }
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-fn add_rest(collector: &mut Collector<'_>, words: Option<&[ShellWord]>) -> Result<bool, ShellError> {
-    collector.command(words.unwrap_or_default().to_vec())?;
+fn add_rest(visitor: &mut impl LineVisitor, words: Option<&[ShellWord]>) -> Result<bool, ShellError> {
+    visitor.command(words.unwrap_or_default().to_vec())?;
     Ok(true)
 }
 
@@ -118,22 +118,22 @@ fn has_option(arguments: &[ShellWord], option: &str) -> bool {
     arguments.iter().any(|word| word.text == option)
 }
 
-fn folder(collector: &mut Collector<'_>, name: &str, arguments: &[ShellWord]) {
+fn folder(visitor: &mut impl LineVisitor, name: &str, arguments: &[ShellWord]) {
     let target: Vec<&ShellWord> =
         arguments.iter().filter(|word| !matches!(word.value(), Some("-L" | "-P" | "-e" | "--"))).collect();
     match target.as_slice() {
-        [] if name == "cd" => match collector.home() {
-            Some(home) => collector.folder(home),
-            None => collector.folder_varies(),
+        [] if name == "cd" => match visitor.home().map(str::to_owned) {
+            Some(home) => visitor.folder(&home),
+            None => visitor.folder_varies(),
         },
         [word] => match word.value() {
             Some(path) if !path.starts_with('-') && !path.starts_with('+') && name != "popd" => {
-                collector.folder(path);
+                visitor.folder(path);
             }
             // `cd -`, and what only the run knows.
-            _ => collector.folder_varies(),
+            _ => visitor.folder_varies(),
         },
-        _ => collector.folder_varies(),
+        _ => visitor.folder_varies(),
     }
 }
 
@@ -164,7 +164,7 @@ fn read_names(arguments: &[ShellWord]) -> Vec<ShellWord> {
 
 /// Notes the variable that a word names. An index in it would be evaluated.
 fn assign(
-    collector: &mut Collector<'_>,
+    visitor: &mut impl LineVisitor,
     word: Option<&ShellWord>,
     refused: &dyn Fn() -> ShellError,
 ) -> Result<(), ShellError> {
@@ -174,6 +174,6 @@ fn assign(
     if !is_name {
         return Err(refused());
     }
-    collector.assign_in_shell(name.to_owned());
+    visitor.assign_in_shell(name.to_owned());
     Ok(())
 }

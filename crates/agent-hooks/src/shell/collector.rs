@@ -1,9 +1,11 @@
 //! Gathers what a line does, command by command.
 
 use super::error::ShellError;
+use super::shell_line::{ShellFile, ShellLine, ShellProgram, ShellSurroundings};
 use super::syntax::{read_into, shorten};
+use super::visitor::LineVisitor;
 use super::word::ShellWord;
-use super::{ShellFile, ShellLine, ShellProgram, ShellSurroundings, builtins, launchers};
+use super::{builtins, launchers};
 use role_policy::Access;
 
 /// The deepest nesting of lines in lines: `sh -c "sh -c …"`.
@@ -32,13 +34,14 @@ impl<'s> Collector<'s> {
     pub(super) fn finish(self) -> ShellLine {
         self.line
     }
+}
 
-    pub(super) fn home(&self) -> Option<&'s str> {
+impl LineVisitor for Collector<'_> {
+    fn home(&self) -> Option<&str> {
         self.surroundings.home
     }
 
-    /// Adds the commands of a line within this one.
-    pub(super) fn inner_line(&mut self, text: &str) -> Result<(), ShellError> {
+    fn inner_line(&mut self, text: &str) -> Result<(), ShellError> {
         if self.lines >= MAX_LINES {
             return Err(ShellError::TooDeep);
         }
@@ -48,16 +51,14 @@ impl<'s> Collector<'s> {
         Ok(())
     }
 
-    /// Calls `add` for commands that may run several times.
-    pub(super) fn repeated<T>(&mut self, add: impl FnOnce(&mut Self) -> T) -> T {
+    fn repeated<T>(&mut self, add: impl FnOnce(&mut Self) -> T) -> T {
         let before = std::mem::replace(&mut self.repeats, true);
         let added = add(self);
         self.repeats = before;
         added
     }
 
-    /// Adds one command: a word of the shell, a program that starts another, or a program.
-    pub(super) fn command(&mut self, words: Vec<ShellWord>) -> Result<(), ShellError> {
+    fn command(&mut self, words: Vec<ShellWord>) -> Result<(), ShellError> {
         let Some(first) = words.first() else { return Ok(()) };
         let Some(program) = first.value() else {
             return Err(ShellError::DynamicProgram { word: shorten(&first.text) });
@@ -70,44 +71,37 @@ impl<'s> Collector<'s> {
         Ok(())
     }
 
-    /// Adds a program.
-    pub(super) fn program(&mut self, words: Vec<ShellWord>, starts_others: bool) {
+    fn program(&mut self, words: Vec<ShellWord>, starts_others: bool) {
         self.line.programs.push(ShellProgram { words, starts_others });
     }
 
-    /// Adds a file that the line opens.
-    pub(super) fn file(&mut self, path: &str, access: Access) {
+    fn file(&mut self, path: &str, access: Access) {
         if !DEVICES.contains(&path) {
             self.line.literals.push(path.to_owned());
             self.line.files.push(ShellFile { path: path.to_owned(), access });
         }
     }
 
-    /// Adds a folder that the line goes to.
-    pub(super) fn folder(&mut self, path: &str) {
+    fn folder(&mut self, path: &str) {
         self.line.folder_varies |= self.repeats;
         self.line.folders.push(path.to_owned());
     }
 
-    /// Notes that the folder cannot be known.
-    pub(super) fn folder_varies(&mut self) {
+    fn folder_varies(&mut self) {
         self.line.folder_varies = true;
     }
 
-    /// Notes that a value is evaluated as more than text.
-    pub(super) fn evaluates_variables(&mut self) {
+    fn evaluates_variables(&mut self) {
         self.line.evaluates_variables = true;
     }
 
-    /// Notes a variable that programs get.
-    pub(super) fn assign_for_programs(&mut self, name: String) {
+    fn assign_for_programs(&mut self, name: String) {
         if !self.line.variables.contains(&name) {
             self.line.variables.push(name);
         }
     }
 
-    /// Notes a variable of the shell, which programs get only if they got it before.
-    pub(super) fn assign_in_shell(&mut self, name: String) {
+    fn assign_in_shell(&mut self, name: String) {
         if self.surroundings.variables.contains(&name) || SHELL_VARIABLES.contains(&name.as_str()) {
             self.assign_for_programs(name);
         }

@@ -1,6 +1,6 @@
 //! [`ShellError`]: the reasons why a line cannot be judged.
 
-use super::MAX_LINE_BYTES;
+use super::shell_line::MAX_LINE_BYTES;
 
 /// The reason why a line cannot be judged. The message says what to write instead, in words for a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,8 @@
 //! Programs that start others from their arguments: each is read as far as its own options are known.
 
-use super::collector::Collector;
 use super::error::ShellError;
 use super::options::{OptionSyntax, SplitOptions, split};
+use super::visitor::LineVisitor;
 use super::word::ShellWord;
 use role_policy::Access;
 
@@ -60,14 +60,14 @@ const NONE: OptionSyntax = OptionSyntax { with_value: "", plain: "", long_with_v
 
 /// Adds what the program starts, if it is one that starts others. Returns false if it is any other program.
 pub(super) fn add(
-    collector: &mut Collector<'_>,
+    visitor: &mut impl LineVisitor,
     program: &str,
     words: &[ShellWord],
 ) -> Result<bool, ShellError> {
     let Some(name) = system_name(program) else { return Ok(false) };
     let arguments = words.get(1..).unwrap_or_default();
     match name {
-        "env" => env(collector, arguments)?,
+        "env" => env(visitor, arguments)?,
         "timeout" => {
             const SYNTAX: OptionSyntax = OptionSyntax {
                 with_value: "sk",
@@ -75,9 +75,9 @@ pub(super) fn add(
                 long_with_value: &["signal", "kill-after"],
                 long_plain: &["foreground", "preserve-status", "verbose"],
             };
-            behind_operand(collector, name, &split(name, arguments, &SYNTAX)?)?;
+            behind_operand(visitor, name, &split(name, arguments, &SYNTAX)?)?;
         }
-        "nohup" => collector.command(split(name, arguments, &NONE)?.rest)?,
+        "nohup" => visitor.command(split(name, arguments, &NONE)?.rest)?,
         "nice" => {
             // `nice -5` is an old form of `nice -n 5`.
             let old = arguments.first().and_then(ShellWord::value).and_then(|text| text.strip_prefix('-'));
@@ -88,7 +88,7 @@ pub(super) fn add(
                 long_with_value: &["adjustment"],
                 long_plain: &[],
             };
-            collector.command(split(name, arguments.get(skipped..).unwrap_or_default(), &SYNTAX)?.rest)?;
+            visitor.command(split(name, arguments.get(skipped..).unwrap_or_default(), &SYNTAX)?.rest)?;
         }
         "ionice" => {
             const SYNTAX: OptionSyntax = OptionSyntax {
@@ -97,7 +97,7 @@ pub(super) fn add(
                 long_with_value: &["class", "classdata"],
                 long_plain: &["ignore"],
             };
-            collector.command(split(name, arguments, &SYNTAX)?.rest)?;
+            visitor.command(split(name, arguments, &SYNTAX)?.rest)?;
         }
         "stdbuf" => {
             const SYNTAX: OptionSyntax = OptionSyntax {
@@ -106,7 +106,7 @@ pub(super) fn add(
                 long_with_value: &["input", "output", "error"],
                 long_plain: &[],
             };
-            collector.command(split(name, arguments, &SYNTAX)?.rest)?;
+            visitor.command(split(name, arguments, &SYNTAX)?.rest)?;
         }
         "setsid" => {
             const SYNTAX: OptionSyntax = OptionSyntax {
@@ -115,7 +115,7 @@ pub(super) fn add(
                 long_with_value: &[],
                 long_plain: &["ctty", "fork", "wait"],
             };
-            collector.command(split(name, arguments, &SYNTAX)?.rest)?;
+            visitor.command(split(name, arguments, &SYNTAX)?.rest)?;
         }
         "time" => {
             const SYNTAX: OptionSyntax = OptionSyntax {
@@ -124,7 +124,7 @@ pub(super) fn add(
                 long_with_value: &["format"],
                 long_plain: &["portability", "verbose"],
             };
-            collector.command(split(name, arguments, &SYNTAX)?.rest)?;
+            visitor.command(split(name, arguments, &SYNTAX)?.rest)?;
         }
         "sudo" | "doas" => {
             const SYNTAX: OptionSyntax = OptionSyntax {
@@ -151,15 +151,15 @@ pub(super) fn add(
             };
             let found = split(name, arguments, &SYNTAX)?;
             // What runs as somebody else is a program of its own, and the one behind it too.
-            collector.program(words.to_vec(), true);
-            assignments_and_command(collector, &found.rest)?;
+            visitor.program(words.to_vec(), true);
+            assignments_and_command(visitor, &found.rest)?;
         }
-        "xargs" => xargs(collector, arguments)?,
-        "find" => find(collector, words)?,
-        "busybox" | "toybox" => collector.command(arguments.to_vec())?,
-        _ if SHELLS.contains(&name) => shell(collector, name, words)?,
+        "xargs" => xargs(visitor, arguments)?,
+        "find" => find(visitor, words)?,
+        "busybox" | "toybox" => visitor.command(arguments.to_vec())?,
+        _ if SHELLS.contains(&name) => shell(visitor, name, words)?,
         _ if OTHER_SHELLS.contains(&name) => return Err(ShellError::OtherShell { program: name.to_owned() }),
-        _ if OTHERS.contains(&name) => collector.program(words.to_vec(), true),
+        _ if OTHERS.contains(&name) => visitor.program(words.to_vec(), true),
         _ => return Ok(false),
     }
     Ok(true)
@@ -175,18 +175,18 @@ fn system_name(program: &str) -> Option<&str> {
 
 /// Adds the command behind the first operand, which must be fixed.
 fn behind_operand(
-    collector: &mut Collector<'_>,
+    visitor: &mut impl LineVisitor,
     program: &str,
     found: &SplitOptions,
 ) -> Result<(), ShellError> {
     match found.rest.split_first() {
-        Some((operand, command)) if operand.is_literal => collector.command(command.to_vec()),
+        Some((operand, command)) if operand.is_literal => visitor.command(command.to_vec()),
         Some(_) => Err(ShellError::DynamicScript { program: program.to_owned() }),
         None => Ok(()),
     }
 }
 
-fn env(collector: &mut Collector<'_>, arguments: &[ShellWord]) -> Result<(), ShellError> {
+fn env(visitor: &mut impl LineVisitor, arguments: &[ShellWord]) -> Result<(), ShellError> {
     const SYNTAX: OptionSyntax = OptionSyntax {
         with_value: "uC",
         plain: "i0v",
@@ -198,17 +198,17 @@ fn env(collector: &mut Collector<'_>, arguments: &[ShellWord]) -> Result<(), She
     let found = split("env", arguments.get(skipped..).unwrap_or_default(), &SYNTAX)?;
     for (option, value) in &found.options {
         match (option.as_str(), value.as_ref().and_then(ShellWord::value)) {
-            ("u" | "unset", Some(name)) => collector.assign_for_programs(name.to_owned()),
-            ("C" | "chdir", Some(folder)) => collector.folder(folder),
-            ("u" | "unset" | "C" | "chdir", None) => collector.folder_varies(),
+            ("u" | "unset", Some(name)) => visitor.assign_for_programs(name.to_owned()),
+            ("C" | "chdir", Some(folder)) => visitor.folder(folder),
+            ("u" | "unset" | "C" | "chdir", None) => visitor.folder_varies(),
             _ => {}
         }
     }
-    assignments_and_command(collector, &found.rest)
+    assignments_and_command(visitor, &found.rest)
 }
 
 /// Adds a command behind `NAME=VALUE` words.
-fn assignments_and_command(collector: &mut Collector<'_>, words: &[ShellWord]) -> Result<(), ShellError> {
+fn assignments_and_command(visitor: &mut impl LineVisitor, words: &[ShellWord]) -> Result<(), ShellError> {
     let name = |word: &ShellWord| {
         // The name is literal even where the value is not, as long as nothing is expanded before the `=`.
         let (name, _) = word.text.split_once('=')?;
@@ -222,11 +222,11 @@ fn assignments_and_command(collector: &mut Collector<'_>, words: &[ShellWord]) -
         return Err(ShellError::DynamicScript { program: "env".to_owned() });
     }
     let command = words.get(assigned.len()..).unwrap_or_default().to_vec();
-    assigned.into_iter().for_each(|name| collector.assign_for_programs(name));
-    collector.command(command)
+    assigned.into_iter().for_each(|name| visitor.assign_for_programs(name));
+    visitor.command(command)
 }
 
-fn xargs(collector: &mut Collector<'_>, arguments: &[ShellWord]) -> Result<(), ShellError> {
+fn xargs(visitor: &mut impl LineVisitor, arguments: &[ShellWord]) -> Result<(), ShellError> {
     const SYNTAX: OptionSyntax = OptionSyntax {
         with_value: "adEILnPs",
         plain: "0rtpxo",
@@ -247,7 +247,7 @@ fn xargs(collector: &mut Collector<'_>, arguments: &[ShellWord]) -> Result<(), S
         if matches!(option.as_str(), "a" | "arg-file")
             && let Some(path) = value.as_ref().and_then(ShellWord::value)
         {
-            collector.file(path, Access::Read);
+            visitor.file(path, Access::Read);
         }
     }
     let mut command = found.rest;
@@ -267,11 +267,11 @@ fn xargs(collector: &mut Collector<'_>, arguments: &[ShellWord]) -> Result<(), S
         }
         None => command.push(ShellWord::dynamic("the words that xargs adds")),
     }
-    collector.command(command)
+    visitor.command(command)
 }
 
 /// Reads `find`: itself, the commands of `-exec`, and the files that it writes.
-fn find(collector: &mut Collector<'_>, words: &[ShellWord]) -> Result<(), ShellError> {
+fn find(visitor: &mut impl LineVisitor, words: &[ShellWord]) -> Result<(), ShellError> {
     let mut at = 1;
     while let Some(word) = words.get(at) {
         at += 1;
@@ -287,23 +287,23 @@ fn find(collector: &mut Collector<'_>, words: &[ShellWord]) -> Result<(), ShellE
                     word.is_literal = false;
                 }
                 at += end;
-                collector.repeated(|collector| collector.command(command))?;
+                visitor.repeated(|visitor| visitor.command(command))?;
             }
             Some("-fprint" | "-fprint0" | "-fls" | "-fprintf") => {
                 match words.get(at).and_then(ShellWord::value) {
-                    Some(path) => collector.file(path, Access::Write),
+                    Some(path) => visitor.file(path, Access::Write),
                     None => return Err(ShellError::DynamicScript { program: "find".to_owned() }),
                 }
             }
             _ => {}
         }
     }
-    collector.program(words.to_vec(), false);
+    visitor.program(words.to_vec(), false);
     Ok(())
 }
 
 /// Reads a shell: the line of `-c`, or the file that it runs.
-fn shell(collector: &mut Collector<'_>, name: &str, words: &[ShellWord]) -> Result<(), ShellError> {
+fn shell(visitor: &mut impl LineVisitor, name: &str, words: &[ShellWord]) -> Result<(), ShellError> {
     let arguments = words.get(1..).unwrap_or_default();
     let mut takes_line = false;
     let mut at = 0;
@@ -334,12 +334,12 @@ fn shell(collector: &mut Collector<'_>, name: &str, words: &[ShellWord]) -> Resu
         (Some(line), true) => match line.value() {
             Some(line) => {
                 let line = line.to_owned();
-                collector.inner_line(&line)
+                visitor.inner_line(&line)
             }
             None => Err(ShellError::DynamicScript { program: name.to_owned() }),
         },
         (Some(_), false) => {
-            collector.program(words.to_vec(), false);
+            visitor.program(words.to_vec(), false);
             Ok(())
         }
         (None, true) => Ok(()),

@@ -9,67 +9,17 @@ mod collector;
 mod error;
 mod launchers;
 mod options;
+mod shell_line;
 mod syntax;
+mod visitor;
 mod word;
 
 pub use error::ShellError;
+pub use shell_line::{ShellFile, ShellLine, ShellProgram, ShellSurroundings};
 pub use word::ShellWord;
 
 use collector::Collector;
-use role_policy::Access;
-
-/// The longest line that is read, in bytes.
-const MAX_LINE_BYTES: usize = 64 * 1024;
-
-/// The surroundings of a line, as far as its meaning depends on them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ShellSurroundings<'a> {
-    /// The home folder, which `~` stands for.
-    pub home: Option<&'a str>,
-    /// The names of the variables that programs inherit.
-    pub variables: &'a [String],
-}
-
-/// A program that a line starts, with the words that it is given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ShellProgram {
-    /// The program and its arguments. The program is literal.
-    pub words: Vec<ShellWord>,
-    /// True if the program starts others from its arguments, which are not read in full.
-    pub starts_others: bool,
-}
-
-/// A file that a line itself opens, by a redirection or through a program that is known to write it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ShellFile {
-    /// The path, as it is written.
-    pub path: String,
-    /// The use that is made of it.
-    pub access: Access,
-}
-
-/// The contents of a line.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ShellLine {
-    /// The programs, in the order of the line.
-    pub programs: Vec<ShellProgram>,
-    /// The files of its redirections.
-    pub files: Vec<ShellFile>,
-    /// The folders that it goes to (`cd`), as they are written.
-    pub folders: Vec<String>,
-    /// True if the folder that a relative path begins in cannot be known: `cd` in a loop or a function.
-    pub folder_varies: bool,
-    /// The variables that it gives to programs.
-    pub variables: Vec<String>,
-    /// True if the line evaluates the value of a variable as more than text, as bash does in arithmetic: a value may then
-    /// hold commands.
-    pub evaluates_variables: bool,
-    /// Every literal word, to find the names of protected files in them.
-    pub literals: Vec<String>,
-}
+use visitor::LineVisitor as _;
 
 /// Reads a line of a shell.
 ///

@@ -3,9 +3,9 @@
 //! Every kind of node is named here. One that is not, and a node that the parser had to guess, makes the line one that
 //! cannot be judged.
 
-use super::MAX_LINE_BYTES;
-use super::collector::Collector;
 use super::error::ShellError;
+use super::shell_line::MAX_LINE_BYTES;
+use super::visitor::LineVisitor;
 use super::word::{ShellWord, evaluate};
 use role_policy::Access;
 use tree_sitter::{Node, Parser};
@@ -40,8 +40,8 @@ fn joined_word(line: &str) -> Option<String> {
     })
 }
 
-/// Reads `line` into `collector`.
-pub(super) fn read_into(line: &str, collector: &mut Collector<'_>) -> Result<(), ShellError> {
+/// Reads `line` into `visitor`.
+pub(super) fn read_into(line: &str, visitor: &mut impl LineVisitor) -> Result<(), ShellError> {
     if line.len() > MAX_LINE_BYTES {
         return Err(ShellError::TooLong);
     }
@@ -59,7 +59,7 @@ pub(super) fn read_into(line: &str, collector: &mut Collector<'_>) -> Result<(),
     let unreadable = || ShellError::Syntax { near: shorten(line) };
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|_| unreadable())?;
     let tree = parser.parse(line, None).ok_or_else(unreadable)?;
-    Walk { source: line, collector }.visit(tree.root_node(), Place { depth: 0, repeats: false })
+    Walk { source: line, visitor }.visit(tree.root_node(), Place { depth: 0, repeats: false })
 }
 
 /// The surroundings of a node.
@@ -79,12 +79,12 @@ struct SimpleCommand {
     is_block: bool,
 }
 
-struct Walk<'a, 'c> {
+struct Walk<'a, V> {
     source: &'a str,
-    collector: &'a mut Collector<'c>,
+    visitor: &'a mut V,
 }
 
-impl Walk<'_, '_> {
+impl<V: LineVisitor> Walk<'_, V> {
     fn text(&self, node: Node<'_>) -> &str {
         self.source.get(node.byte_range()).unwrap_or_default()
     }
@@ -119,11 +119,11 @@ impl Walk<'_, '_> {
             "declaration_command" | "unset_command" => self.declaration(node, place),
             "while_statement" | "c_style_for_statement" | "function_definition" | "for_statement" => {
                 if node.kind() == "c_style_for_statement" {
-                    self.collector.evaluates_variables();
+                    self.visitor.evaluates_variables();
                 }
                 if let Some(variable) = node.child_by_field_name("variable") {
                     let name = self.text(variable).to_owned();
-                    self.collector.assign_in_shell(name);
+                    self.visitor.assign_in_shell(name);
                 }
                 self.children(node, Place { repeats: true, ..place })
             }
@@ -147,7 +147,7 @@ impl Walk<'_, '_> {
             }
             "arithmetic_expansion" | "subscript" | "postfix_expression" | "ternary_expression" => {
                 if self.names_variable(node, place)? {
-                    self.collector.evaluates_variables();
+                    self.visitor.evaluates_variables();
                 }
                 self.children(node, place)
             }
@@ -165,13 +165,13 @@ impl Walk<'_, '_> {
                             .any(|operator| text.contains(operator)))
                     || text.contains(" -v ")
                 {
-                    self.collector.evaluates_variables();
+                    self.visitor.evaluates_variables();
                 }
                 self.children(node, place)
             }
             "compound_statement" => {
                 if self.text(node).starts_with("((") {
-                    self.collector.evaluates_variables();
+                    self.visitor.evaluates_variables();
                 }
                 self.children(node, place)
             }
@@ -256,12 +256,12 @@ impl Walk<'_, '_> {
         let text = self.text(node).to_owned();
         // `${x@P}` runs the commands in the value; `${!x}` follows a name that may have an index with one.
         if text.starts_with("${!") || text.contains('@') && !text.contains("[@]") && !text.contains("$@") {
-            self.collector.evaluates_variables();
+            self.visitor.evaluates_variables();
         }
         let assigns = all_children(node).any(|(child, _)| matches!(child.kind(), ":=" | "="));
         if assigns && let Some(name) = named_children(node).find(|child| child.kind() == "variable_name") {
             let name = self.text(name).to_owned();
-            self.collector.assign_in_shell(name);
+            self.visitor.assign_in_shell(name);
         }
         Ok(())
     }
@@ -304,7 +304,7 @@ impl Walk<'_, '_> {
     fn word(&mut self, node: Node<'_>, command: &mut SimpleCommand, place: Place) -> Result<(), ShellError> {
         if node.is_named() {
             self.visit(node, place)?;
-            command.words.push(evaluate(node, self.source, self.collector.home()));
+            command.words.push(evaluate(node, self.source, self.visitor.home()));
         } else {
             // `==`, `=~` and a bare `$` are plain words here.
             command.words.push(ShellWord::literal(self.text(node)));
@@ -359,7 +359,7 @@ impl Walk<'_, '_> {
                 ("file_redirect", Some("destination"), _) => {
                     has_target = true;
                     self.visit(child, below)?;
-                    let target = evaluate(child, self.source, self.collector.home());
+                    let target = evaluate(child, self.source, self.visitor.home());
                     self.target(&operator, &target)?;
                 }
                 ("herestring_redirect", ..) if !has_target => {
@@ -392,7 +392,7 @@ impl Walk<'_, '_> {
             "<" | "<&" => Access::Read,
             _ => Access::Write,
         };
-        self.collector.file(path, access);
+        self.visitor.file(path, access);
         Ok(())
     }
 
@@ -404,29 +404,29 @@ impl Walk<'_, '_> {
                 "variable_assignment" => {
                     let mut command = SimpleCommand::default();
                     self.assignment(child, &mut command, below)?;
-                    command.assigned.drain(..).for_each(|name| self.collector.assign_for_programs(name));
+                    command.assigned.drain(..).for_each(|name| self.visitor.assign_for_programs(name));
                 }
                 "variable_name" => {
                     let name = self.text(child).to_owned();
-                    self.collector.assign_for_programs(name);
+                    self.visitor.assign_for_programs(name);
                 }
                 _ if !child.is_named() && !child.is_missing() => {}
                 _ => {
                     self.visit(child, below)?;
-                    let word = evaluate(child, self.source, self.collector.home());
+                    let word = evaluate(child, self.source, self.visitor.home());
                     match word.value() {
                         // `-i` makes later assignments arithmetic, `-n` makes a name stand for another.
                         Some(option) if option.starts_with(['-', '+']) => {
                             if option.contains(['i', 'n']) {
-                                self.collector.evaluates_variables();
+                                self.visitor.evaluates_variables();
                             }
                         }
                         Some(name) => {
-                            self.collector.assign_for_programs(
+                            self.visitor.assign_for_programs(
                                 name.split(['=', '[']).next().unwrap_or(name).to_owned(),
                             );
                         }
-                        None => self.collector.assign_for_programs(shorten(&word.text)),
+                        None => self.visitor.assign_for_programs(shorten(&word.text)),
                     }
                 }
             }
@@ -436,18 +436,18 @@ impl Walk<'_, '_> {
 
     fn finish(&mut self, command: SimpleCommand, node: Node<'_>, place: Place) -> Result<(), ShellError> {
         if command.words.is_empty() {
-            command.assigned.into_iter().for_each(|name| self.collector.assign_in_shell(name));
+            command.assigned.into_iter().for_each(|name| self.visitor.assign_in_shell(name));
             return Ok(());
         }
         // A block with words behind its redirections is nothing that bash would accept.
         if command.is_block {
             return Err(self.not_understood(node));
         }
-        command.assigned.into_iter().for_each(|name| self.collector.assign_for_programs(name));
+        command.assigned.into_iter().for_each(|name| self.visitor.assign_for_programs(name));
         if place.repeats {
-            self.collector.repeated(|collector| collector.command(command.words))
+            self.visitor.repeated(|visitor| visitor.command(command.words))
         } else {
-            self.collector.command(command.words)
+            self.visitor.command(command.words)
         }
     }
 }

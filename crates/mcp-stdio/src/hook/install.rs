@@ -106,7 +106,7 @@ fn check(client: HookClient) -> &'static str {
 /// The state of the hook of one client, for the doctor.
 pub(crate) struct HookFinding {
     pub(crate) detail: String,
-    /// What switches the hook off, or lets others switch it off.
+    /// The setting that switches the hook off, or lets others switch it off.
     pub(crate) problem: Option<(String, &'static str)>,
 }
 

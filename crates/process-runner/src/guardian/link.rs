@@ -32,7 +32,7 @@ struct GuardianState {
     live: BTreeMap<u64, ReportedRun>,
 }
 
-/// What was reported of a live run.
+/// The processes that were reported of a live run.
 #[derive(Clone, Debug, Default)]
 struct ReportedRun {
     session: Option<Pid>,

@@ -1,4 +1,4 @@
-//! What a leader keeps until the processes of its run have ended.
+//! The resources that a leader keeps until the processes of its run have ended.
 
 use std::fmt::Debug;
 

@@ -127,7 +127,7 @@ fn list(
     processes
 }
 
-/// What a process shows itself about the run that it belongs to.
+/// A sign of the run that a process belongs to, which the process itself shows.
 #[derive(Clone, Copy)]
 enum Sign {
     /// It leads the session of this run.

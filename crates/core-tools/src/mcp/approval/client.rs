@@ -1,7 +1,8 @@
 //! The client's user, who is asked by elicitation.
 
+use super::client_answer::ClientAnswer;
 use super::elicitation::{form, verdict};
-use approvals::{ApprovalQuestion, ApprovalVerdict};
+use approvals::ApprovalQuestion;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rmcp::RoleServer;
@@ -10,15 +11,6 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestHandle};
 use std::fmt;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
-
-/// The answer of a client to a question.
-#[derive(Debug)]
-pub(in crate::mcp) enum ClientAnswer {
-    /// The user decided.
-    Verdict(ApprovalVerdict),
-    /// There is no decision, for this reason.
-    None(&'static str),
-}
 
 type AskClient = dyn Fn(ApprovalQuestion) -> BoxFuture<'static, ClientAnswer> + Send + Sync;
 

@@ -1,6 +1,6 @@
 //! The form that a client shows to its user.
 
-use super::client::ClientAnswer;
+use super::client_answer::ClientAnswer;
 use approvals::{ApprovalQuestion, ApprovalVerdict, shown_text};
 use rmcp::model::{
     ClientCapabilities, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,

@@ -1,11 +1,13 @@
 //! The approval of calls by a person: who is asked, and for how long.
 
 mod client;
+mod client_answer;
 mod elicitation;
 mod paused_calls;
 
 pub(crate) use client::ClientApprover;
-pub(super) use client::{ClientAnswer, ClientQuestion};
+pub(super) use client::ClientQuestion;
+pub(super) use client_answer::ClientAnswer;
 pub(super) use elicitation::supports_forms;
 pub(super) use paused_calls::{PausedCalls, Resumed, RunningCall};
 

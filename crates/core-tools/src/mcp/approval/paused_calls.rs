@@ -2,7 +2,8 @@
 //! goes out as the answer to the call, and the client sends the call again with the answer of its user. Meanwhile the
 //! call itself is kept here, as far as it has come, so that no work is done twice.
 
-use super::client::{ClientAnswer, ClientQuestion};
+use super::client::ClientQuestion;
+use super::client_answer::ClientAnswer;
 use super::elicitation::{form, verdict};
 use crate::mcp::answer::Answer;
 use crate::mcp::host::NoSuchTool;

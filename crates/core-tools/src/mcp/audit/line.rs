@@ -43,7 +43,7 @@ pub(super) struct AuditLine<'a> {
     pub(super) lost_before: u64,
 }
 
-/// Who answered, and when.
+/// The answer of a person, with its time.
 #[derive(Serialize)]
 struct AuditApproval<'a> {
     answer: &'static str,

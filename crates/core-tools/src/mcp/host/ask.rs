@@ -1,8 +1,8 @@
 //! A call that waits for the approval of a person.
 
-use super::call::RejectedCall;
 use super::host::Host;
 use super::record::{CallRecording, CallVerdict};
+use super::rejected_call::RejectedCall;
 use super::tools::RegisteredTool;
 use crate::mcp::approval::ClientAnswer;
 use crate::mcp::audit::CallDecision;

@@ -4,6 +4,7 @@ use super::ask::ApprovedCall;
 use super::error::NoSuchTool;
 use super::host::{Host, SharedHost};
 use super::record::{CallEnding, CallRecording, CallStarted, CallVerdict};
+use super::rejected_call::RejectedCall;
 use super::tools::RegisteredTool;
 use crate::mcp::answer::{Answer, ToolError};
 use crate::mcp::arguments::{self, to_short_json};
@@ -34,24 +35,6 @@ struct AdmittedCall {
     _held: Option<Permit>,
     /// Counts the call among those of its caller until it has ended.
     _running: Option<RateLimitedCall>,
-}
-
-/// A call that does not run: the verdict is for the audit, the message for the caller.
-pub(super) struct RejectedCall {
-    verdict: CallVerdict,
-    message: String,
-}
-
-impl RejectedCall {
-    pub(super) fn new(decision: CallDecision, rule: &str, message: impl Into<String>) -> Self {
-        Self { verdict: CallVerdict::new(decision, rule.into()), message: message.into() }
-    }
-
-    /// Adds the answer of the person who was asked.
-    pub(super) fn answered(mut self, answer: ApprovalAnswer) -> Self {
-        self.verdict.approval = Some(answer);
-        self
-    }
 }
 
 /// The reason why a call does not run at once.

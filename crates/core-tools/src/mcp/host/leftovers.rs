@@ -1,4 +1,4 @@
-//! What the commands of a call have left running: who takes it over, and how the answer names it.
+//! The processes that the commands of a call have left running: who takes them over, and how the answer names them.
 
 use super::tools::ToolTable;
 use crate::mcp::answer::{Answer, ToolError};

@@ -13,6 +13,7 @@ mod host;
 mod inner_calls;
 mod leftovers;
 mod record;
+mod rejected_call;
 mod tools;
 
 pub use builder::HostBuilder;

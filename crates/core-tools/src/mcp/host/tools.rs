@@ -28,7 +28,7 @@ pub(super) struct ToolTable {
     pub(super) roots: Vec<PathBuf>,
     /// The tools that descriptions and errors may speak of.
     pub(super) known: KnownToolNames,
-    /// What the commands of callers have left running and no tool has taken over.
+    /// The processes that the commands of callers have left running and no tool has taken over.
     leftovers: Mutex<Vec<(String, LeftoverTree)>>,
 }
 

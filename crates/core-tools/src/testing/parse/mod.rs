@@ -16,6 +16,7 @@ mod process_events;
 mod tap;
 mod tap_output;
 mod tap_subtests;
+mod tap_test_point;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -1,6 +1,6 @@
 //! The subtests of TAP: indented documents before the test that sums them up.
 
-use super::tap::{TapTestPointDescription, split_time};
+use super::tap_test_point::{TapTestPointDescription, split_time};
 
 /// The indentation of the deepest line that belongs to the test before it, and to no subtest.
 const MAX_YAML_INDENT: usize = 3;
