@@ -71,6 +71,13 @@ impl Judgement<'_> {
                     .to_owned(),
             ));
         }
+        // Variables are judged with the programs that get them. These change how the shell itself reads the line.
+        if line.programs.is_empty() && !line.variables.is_empty() {
+            let names = line.variables.join("`, `");
+            let reason =
+                format!("the line sets `{names}` and starts no program, so nothing judges what that does");
+            return Err(denied("a line that cannot be judged", reason));
+        }
         let folders = self.folders(&line, folder, &denied)?;
         self.files(&line, folders.as_deref(), folder, native)?;
         let mut rule = "no program".to_owned();
@@ -80,7 +87,8 @@ impl Judgement<'_> {
             rule = self.program(&facts, program, &line, folder, native)?;
         }
         let mut decision = allowed("run_command", rule);
-        decision.runs_programs = !line.programs.is_empty();
+        // Beneath `exec` whatever was found: a program that this reading has missed is confined there.
+        decision.runs_programs = true;
         Ok(decision)
     }
 

@@ -7,16 +7,21 @@ use super::visitor::LineVisitor;
 use super::word::ShellWord;
 
 /// Words that start nothing, open nothing and change nothing for later commands.
-const HARMLESS: [&str; 27] = [
-    ":", "true", "false", "echo", "pwd", "exit", "return", "break", "continue", "shift", "wait", "umask",
-    "ulimit", "times", "jobs", "fg", "bg", "kill", "disown", "type", "dirs", "suspend", "logout", "history",
-    "caller", "help", "getopts",
+const HARMLESS: [&str; 23] = [
+    ":", "true", "false", "echo", "pwd", "exit", "return", "break", "continue", "shift", "umask", "ulimit",
+    "times", "fg", "bg", "kill", "disown", "type", "dirs", "suspend", "logout", "caller", "help",
+];
+
+/// What follows an operand of `test`. A word before anything else may be an operator.
+const AFTER_OPERAND: [&str; 19] = [
+    "]", ")", "=", "==", "!=", "<", ">", "-a", "-o", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot",
+    "-ef", "(",
 ];
 
 /// Words that change what later words mean, or run what cannot be read here.
-const REFUSED: [&str; 13] = [
+const REFUSED: [&str; 14] = [
     "source", ".", "alias", "unalias", "enable", "hash", "bind", "complete", "compgen", "compopt", "coproc",
-    "fc", "shopt",
+    "fc", "shopt", "history",
 ];
 
 /// Adds the command if its first word is one of the shell's. Returns false if it is a program.
@@ -32,13 +37,43 @@ pub(super) fn add(
         _ if REFUSED.contains(&name) => return Err(refused()),
         "cd" | "pushd" | "popd" => folder(visitor, name, arguments),
         "test" | "[" => {
-            if arguments.iter().any(|word| word.value().is_none_or(|text| text == "-v"))
-                && has_option(arguments, "-v")
-            {
+            let may_be_operator = |at: usize, word: &ShellWord| match word.value() {
+                Some(text) => matches!(text, "-v" | "-R"),
+                None => arguments
+                    .get(at + 1)
+                    .is_some_and(|next| next.value().is_none_or(|text| !AFTER_OPERAND.contains(&text))),
+            };
+            // `-v` evaluates the index in a name.
+            if arguments.iter().enumerate().any(|(at, word)| may_be_operator(at, word)) {
                 visitor.evaluates_variables();
             }
         }
+        // `jobs -x` runs a program.
+        "jobs" => {
+            let only_lists = |word: &ShellWord| {
+                word.value()
+                    .is_some_and(|text| !text.starts_with('-') || matches!(text, "-l" | "-p" | "-r" | "-s"))
+            };
+            if !arguments.iter().all(only_lists) {
+                return Err(refused());
+            }
+        }
+        // `wait -p` assigns to a name, whose index is evaluated.
+        "wait" => {
+            let only_waits = |word: &ShellWord| match word.value() {
+                Some(text) => !text.starts_with('-') || matches!(text, "-n" | "-f"),
+                None => matches!(word.text.as_str(), "$!" | "\"$!\""),
+            };
+            if !arguments.iter().all(only_waits) {
+                return Err(refused());
+            }
+        }
+        "getopts" => assign(visitor, arguments.get(1), &refused)?,
         "printf" => {
+            // A first word that only the run knows may be `-v`.
+            if arguments.len() > 1 && arguments.first().is_some_and(|word| !word.is_literal) {
+                visitor.evaluates_variables();
+            }
             if let Some(at) =
                 arguments.iter().position(|word| word.value().is_some_and(|text| text.starts_with("-v")))
             {
@@ -85,17 +120,21 @@ pub(super) fn add(
             let line = texts.ok_or_else(|| ShellError::DynamicScript { program: name.to_owned() })?.join(" ");
             visitor.inner_line(&line)?;
         }
-        "trap" => match arguments.first().map(|word| (word, word.value())) {
-            Some((_, Some("-p" | "-l" | "-" | "" | "--"))) | None => {}
-            Some((_, Some(line))) => {
-                let line = line.to_owned();
-                visitor.repeated(|visitor| visitor.inner_line(&line))?;
+        "trap" => {
+            let is_end = arguments.first().and_then(ShellWord::value) == Some("--");
+            match arguments.get(usize::from(is_end)).map(ShellWord::value) {
+                Some(Some("-p" | "-l" | "-" | "")) | None => {}
+                Some(Some(line)) => {
+                    let line = line.to_owned();
+                    visitor.repeated(|visitor| visitor.inner_line(&line))?;
+                }
+                Some(None) => return Err(ShellError::DynamicScript { program: name.to_owned() }),
             }
-            Some((_, None)) => return Err(ShellError::DynamicScript { program: name.to_owned() }),
-        },
-        "command" => match arguments.first().and_then(ShellWord::value) {
-            Some("-v" | "-V") | None if arguments.len() != 1 || arguments[0].is_literal => {}
-            Some("-p" | "--") => return add_rest(visitor, arguments.get(1..)),
+        }
+        "command" => match arguments.first().map(ShellWord::value) {
+            Some(Some("-v" | "-V")) | None => {}
+            Some(None) => return Err(ShellError::DynamicScript { program: name.to_owned() }),
+            Some(Some("-p" | "--")) => return add_rest(visitor, arguments.get(1..)),
             _ => return add_rest(visitor, Some(arguments)),
         },
         "builtin" => return add_rest(visitor, Some(arguments)),
@@ -112,10 +151,6 @@ pub(super) fn add(
 fn add_rest(visitor: &mut impl LineVisitor, words: Option<&[ShellWord]>) -> Result<bool, ShellError> {
     visitor.command(words.unwrap_or_default().to_vec())?;
     Ok(true)
-}
-
-fn has_option(arguments: &[ShellWord], option: &str) -> bool {
-    arguments.iter().any(|word| word.text == option)
 }
 
 fn folder(visitor: &mut impl LineVisitor, name: &str, arguments: &[ShellWord]) {

@@ -12,8 +12,23 @@ use role_policy::Access;
 const MAX_LINES: usize = 8;
 
 /// Variables that change how the shell itself reads what follows, whether or not programs inherit them.
-const SHELL_VARIABLES: [&str; 9] =
-    ["PATH", "IFS", "BASH_ENV", "ENV", "CDPATH", "SHELLOPTS", "BASHOPTS", "GLOBIGNORE", "HOME"];
+const SHELL_VARIABLES: [&str; 15] = [
+    "PATH",
+    "IFS",
+    "BASH_ENV",
+    "ENV",
+    "CDPATH",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "GLOBIGNORE",
+    "HOME",
+    "PS4",
+    "BASH_CMDS",
+    "BASH_ALIASES",
+    "EXECIGNORE",
+    "BASH_XTRACEFD",
+    "HISTFILE",
+];
 
 /// Files that are none: devices that every program may use.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"];

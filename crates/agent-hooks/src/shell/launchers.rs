@@ -169,7 +169,11 @@ pub(super) fn add(
 fn system_name(program: &str) -> Option<&str> {
     match program.rsplit_once('/') {
         None => Some(program),
-        Some((folder, name)) => SYSTEM_FOLDERS.contains(&folder).then_some(name),
+        // Another spelling of a system's folder leads there as well.
+        Some((folder, name)) => {
+            let is_respelt = folder.split('/').skip(1).any(|part| matches!(part, "" | "." | ".."));
+            (SYSTEM_FOLDERS.contains(&folder) || is_respelt).then_some(name)
+        }
     }
 }
 
@@ -230,17 +234,18 @@ fn xargs(visitor: &mut impl LineVisitor, arguments: &[ShellWord]) -> Result<(), 
     const SYNTAX: OptionSyntax = OptionSyntax {
         with_value: "adEILnPs",
         plain: "0rtpxo",
-        long_with_value: &[
-            "arg-file",
-            "delimiter",
+        long_with_value: &["arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"],
+        // The last two take a value only behind `=`.
+        long_plain: &[
+            "null",
+            "no-run-if-empty",
+            "verbose",
+            "interactive",
+            "exit",
+            "open-tty",
             "max-lines",
-            "max-args",
-            "max-procs",
-            "max-chars",
             "replace",
-            "process-slot-var",
         ],
-        long_plain: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"],
     };
     let found = split("xargs", arguments, &SYNTAX)?;
     for (option, value) in &found.options {
@@ -255,7 +260,8 @@ fn xargs(visitor: &mut impl LineVisitor, arguments: &[ShellWord]) -> Result<(), 
         return Ok(()); // `echo`
     }
     let replaced = found.options.iter().find_map(|(option, value)| match option.as_str() {
-        "I" | "replace" => value.as_ref().and_then(ShellWord::value),
+        "I" => value.as_ref().and_then(ShellWord::value),
+        "replace" => Some(value.as_ref().and_then(ShellWord::value).unwrap_or("{}")),
         _ => None,
     });
     match replaced {
@@ -278,6 +284,9 @@ fn find(visitor: &mut impl LineVisitor, words: &[ShellWord]) -> Result<(), Shell
         match word.value() {
             Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
                 let rest = words.get(at..).unwrap_or_default();
+                if rest.iter().any(|word| !word.is_literal && word.text.starts_with("$'")) {
+                    return Err(ShellError::DynamicScript { program: "find".to_owned() });
+                }
                 let end = rest
                     .iter()
                     .position(|word| matches!(word.value(), Some(";" | "+")))
@@ -294,6 +303,10 @@ fn find(visitor: &mut impl LineVisitor, words: &[ShellWord]) -> Result<(), Shell
                     Some(path) => visitor.file(path, Access::Write),
                     None => return Err(ShellError::DynamicScript { program: "find".to_owned() }),
                 }
+            }
+            // A path that begins as one can be no action of `find`.
+            None if !word.text.starts_with(['.', '/', '~']) => {
+                return Err(ShellError::DynamicScript { program: "find".to_owned() });
             }
             _ => {}
         }
@@ -323,7 +336,7 @@ fn shell(visitor: &mut impl LineVisitor, name: &str, words: &[ShellWord]) -> Res
                 if !text[1..].chars().all(|flag| "abcefhmnouvxlpBCHP".contains(flag)) {
                     return Err(unknown());
                 }
-                takes_line |= text.starts_with('-') && text.contains('c');
+                takes_line |= text.contains('c');
                 // Each `o` takes a word.
                 at += 1 + text.matches('o').count();
             }
