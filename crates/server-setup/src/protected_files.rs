@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use core_tools::workspace::Workspace;
 use role_policy::source::MARKER_NAMES;
 
+#[cfg(feature = "hooks")]
 use crate::client_settings;
 use crate::config::Setting;
 use crate::error::Error;

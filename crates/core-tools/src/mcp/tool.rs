@@ -279,6 +279,7 @@ impl Tool {
     /// Takes over what a command of a principal has left running, by `take`, which then lists and ends it. It must not
     /// block.
     #[must_use]
+    #[cfg_attr(not(feature = "ci"), allow(dead_code, reason = "only commands leave something running"))]
     pub(crate) fn takes_leftovers(
         mut self,
         take: impl Fn(&str, &LeftoverTree) + Send + Sync + 'static,

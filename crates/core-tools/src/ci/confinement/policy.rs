@@ -133,6 +133,7 @@ impl ConfinementPolicy {
     }
 
     /// Returns the network that commands may reach.
+    #[cfg_attr(not(feature = "git"), allow(dead_code, reason = "only git asks"))]
     pub(in crate::ci) fn network_access(&self) -> NetworkAccess {
         match self.mode() {
             ConfinementState::Off { network, .. } => network.clone(),
