@@ -85,7 +85,6 @@ pub(crate) struct WorkingFolder {
 
 impl Command {
     /// Returns the name of the caller for whom the command is run, if that is known.
-    #[cfg_attr(not(unix), allow(dead_code, reason = "job objects leave nothing alive"))]
     pub(crate) fn owner_name(&self) -> Option<Arc<str>> {
         self.owner.as_ref().map(|owner| owner.name().into())
     }

@@ -113,6 +113,7 @@ impl ProcessLeader {
     }
 
     /// Calls `forget` with the leader when it is reaped.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only adoption asks"))]
     pub(super) fn on_reaped(&self, forget: fn(&Self)) {
         // It is told once, by what started it.
         let _ = self.forget.set(forget);

@@ -57,10 +57,10 @@ mod windows;
 
 #[cfg(target_os = "linux")]
 pub(crate) use adoption::{adopt_orphans, adopters, adopts_orphans, may_have_orphans, thread_has_children};
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use no_adoption::adopters;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use no_adoption::{
-    adopt_orphans, adopters, adopts_orphans, may_have_orphans, thread_has_children,
-};
+pub(crate) use no_adoption::{adopt_orphans, adopts_orphans, may_have_orphans, thread_has_children};
 
 #[cfg(target_os = "linux")]
 use adoption::StartTicket;

@@ -29,6 +29,7 @@ pub(crate) struct ScanQuery<'a> {
 
 impl ScanQuery<'_> {
     /// Returns true if the process with this parent was adopted.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only scans of /proc ask"))]
     pub(super) fn is_adopter(&self, parent: Option<Pid>) -> bool {
         parent.is_some_and(|parent| self.adopters.contains(&parent))
     }

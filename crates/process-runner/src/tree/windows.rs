@@ -22,7 +22,6 @@ use super::run_id::RunId;
 use crate::command::Command;
 use crate::environment::InheritedEnv;
 use crate::error::{SpawnError, SpawnErrorKind, SystemResource};
-use crate::leftover::RunOwner;
 use crate::outcome::{Containment, ExitStatus};
 use crate::stdin::Stdin;
 
@@ -60,7 +59,7 @@ pub(crate) struct ProcessLeader {
     /// The values that last until the run's processes have ended; see [`ProcessLeader::hold`].
     held: Mutex<Option<Box<dyn LeaderHold>>>,
     run: RunId,
-    owner: Option<Arc<dyn RunOwner>>,
+    owner_name: Option<Arc<str>>,
 }
 
 /// The runtime to which the pipes belong. The pipes themselves are made by the start.
@@ -123,8 +122,9 @@ impl ProcessLeader {
         self.run
     }
 
-    pub(crate) fn owner(&self) -> Option<&dyn RunOwner> {
-        self.owner.as_deref()
+    /// Returns the name of the caller whose run it is, if that is known.
+    pub(crate) fn owner_name(&self) -> Option<&str> {
+        self.owner_name.as_deref()
     }
 
     /// Returns the same as [`reap`](Self::reap): a job object leaves nothing alive for which the leader must stay.
@@ -258,7 +258,7 @@ pub(crate) fn launch(
         child: Mutex::new(child),
         held: Mutex::new(None),
         run,
-        owner: command.owner.clone(),
+        owner_name: command.owner_name(),
     });
     Ok(StartedLeader { leader, at, stdin, stdout: OutputPipe::Stdout(stdout), stderr })
 }
@@ -389,7 +389,7 @@ pub(crate) mod reaper {
     }
 
     /// Does nothing: a job object leaves nothing alive.
-    pub(crate) fn watch(_tree: Arc<crate::leftover::LeftoverState>) {}
+    pub(crate) fn watch(_tree: Arc<crate::leftover_state::LeftoverState>) {}
 
     pub(crate) fn look_for_orphans(_leader: &Arc<ProcessLeader>) {}
 
