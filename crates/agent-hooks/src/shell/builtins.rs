@@ -12,7 +12,7 @@ const HARMLESS: [&str; 23] = [
     "times", "fg", "bg", "kill", "disown", "type", "dirs", "suspend", "logout", "caller", "help",
 ];
 
-/// What follows an operand of `test`. A word before anything else may be an operator.
+/// The words that can follow an operand of `test`. A word that stands before any other may be an operator.
 const AFTER_OPERAND: [&str; 19] = [
     "]", ")", "=", "==", "!=", "<", ">", "-a", "-o", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot",
     "-ef", "(",
