@@ -20,7 +20,7 @@ use process_runner::{Command, Confinement, ConfinementLevel, Limits};
 
 const PYTHON: &str = "/usr/bin/python3";
 
-/// What every attack begins with.
+/// The lines with which every attack begins.
 const PRELUDE: &str = r#"
 import ctypes, os, resource, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -140,7 +140,7 @@ fn shared_memory_key() -> u32 {
     0x5e5a_0000 | std::process::id() & 0xffff
 }
 
-/// What the attacks aim at.
+/// The target of the attacks.
 struct Targets {
     folder: tempfile::TempDir,
     root: PathBuf,

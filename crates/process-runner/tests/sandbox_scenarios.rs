@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use process_runner::{Command, Confinement, ConfinementLevel, Limits, Output, Termination};
 
-/// What a scenario must come to.
+/// The outcome that a scenario must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     /// The command succeeds, and prints this.

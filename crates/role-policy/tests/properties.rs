@@ -55,7 +55,7 @@ struct Role {
     deny: Vec<String>,
     ask: Vec<String>,
     within: Option<(String, &'static str)>,
-    /// Whether the rule asks instead of refusing.
+    /// True if the rule asks instead of refusing.
     otherwise_ask: bool,
 }
 
