@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
 
 use rustix::fs::{CWD, Dir, Mode, OFlags, fstat, open, openat, readlinkat};
 use rustix::io::Errno;
@@ -197,16 +198,19 @@ fn read_marker(proc: BorrowedFd<'_>, pid: Pid, query: &ScanQuery<'_>, buffer: &m
     if let Some(owner) = find_marker(buffer, query) {
         return Sign::Run(owner);
     }
-    // In the middle of an `execve(2)` the environment reads as empty and the address of its end as 0. An
-    // environment that is really empty has an address.
-    if buffer.is_empty()
-        && read(proc, &format!("{number}/stat"), buffer).is_ok()
-        && ProcessStat::parse(buffer)
-            .is_some_and(|stat| stat.environment_end == 0 && !matches!(stat.state, b'Z' | b'X'))
-    {
-        return Sign::Undecided;
-    }
-    none
+    if buffer.is_empty() && is_in_execve(proc, number.get(), buffer) { Sign::Undecided } else { none }
+}
+
+/// Returns true if the process is in the middle of an `execve(2)`: its command line and its environment read as empty, and
+/// the address of the environment's end as 0. An environment that is really empty has an address. Empties the buffer.
+fn is_in_execve(proc: BorrowedFd<'_>, number: i32, buffer: &mut Vec<u8>) -> bool {
+    let is_read = read(proc, &format!("{number}/stat"), buffer).is_ok();
+    let in_execve = is_read
+        && ProcessStat::parse(buffer).is_some_and(|stat| {
+            stat.environment_end == 0 && stat.flags & PF_KTHREAD == 0 && !matches!(stat.state, b'Z' | b'X')
+        });
+    buffer.clear();
+    in_execve
 }
 
 /// The relation of a process to the runs that are searched for.
@@ -361,13 +365,27 @@ pub(crate) fn start_time(pid: Pid) -> Option<u64> {
 
 /// Returns the command line of a process, its words separated by blanks, at most [`MAX_COMMAND_LINE_BYTES`] of it.
 pub(crate) fn command_line(pid: Pid) -> Option<String> {
+    let number = pid.as_raw_nonzero();
     let mut buffer = Vec::with_capacity(1024);
-    read(CWD, &format!("/proc/{}/cmdline", pid.as_raw_nonzero()), &mut buffer).ok()?;
+    let proc =
+        openat(CWD, "/proc", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    for _ in 0..EXECVE_READS {
+        read(proc.as_fd(), &format!("{number}/cmdline"), &mut buffer).ok()?;
+        if !buffer.is_empty() || !is_in_execve(proc.as_fd(), number.get(), &mut buffer) {
+            break;
+        }
+        std::thread::sleep(EXECVE_PAUSE);
+    }
     buffer.truncate(MAX_COMMAND_LINE_BYTES);
     let words: Vec<_> = buffer.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
     let line = words.join(" ").trim_end().to_owned();
     (!line.is_empty()).then_some(line)
 }
+
+/// How often a command line is read that an `execve(2)` hides, and the pause between two reads: 20 ms in all, while loading
+/// a program takes less than one.
+const EXECVE_READS: u32 = 40;
+const EXECVE_PAUSE: Duration = Duration::from_micros(500);
 
 /// The most bytes of a command line that are of interest to a reader.
 const MAX_COMMAND_LINE_BYTES: usize = 1024;
