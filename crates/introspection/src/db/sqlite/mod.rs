@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 /// The time that a statement waits for another connection that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What an error adds if a rollback journal lies beside the database.
+/// The words that an error gets if a rollback journal lies beside the database.
 const UNFINISHED_TRANSACTION: &str = "a rollback journal lies beside the file: a program ended amid a transaction, or is in \
     one. A query cannot roll it back, and a transaction over several files is never rolled back here; open the file with the \
     program that it belongs to";
