@@ -90,10 +90,16 @@ impl BackgroundCommands {
         process
     }
 
-    /// Records what a command of `owner` has left running.
-    pub fn add_leftovers(&self, owner: &str, tree: &LeftoverTree) {
+    /// Records what a command of `owner` has left running. It counts as one background command until it has ended.
+    ///
+    /// # Errors
+    ///
+    /// As many background commands of the owner run as may.
+    pub fn add_leftovers(&self, owner: &str, tree: &LeftoverTree) -> Result<(), CommandError> {
+        tree.hold(self.quota.try_acquire(owner)?);
         let redactor = &self.commands.redactor;
         self.add(|id| BackgroundCommand::left_running(id, owner, redactor, tree.clone()));
+        Ok(())
     }
 
     /// Keeps the output of a command that ran in the foreground, if some of it was left out of `report`, and says there how
