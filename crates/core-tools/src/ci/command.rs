@@ -171,7 +171,7 @@ impl Commands {
     }
 
     /// Returns `command` behind the confinement of every command and without a network, for programs of the server's own
-    /// that need none.
+    /// that need none. Where confinement is off, it is not confined: it must start nothing that a project names.
     #[cfg(feature = "context")]
     pub(crate) fn confine_offline(&self, command: Command) -> Command {
         let command = command.resource_limits(self.resource_limits);

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use rustix::system::uname;
 
@@ -11,6 +12,9 @@ use crate::resource_limits::{CgroupUnavailable, ResourceControl, ResourceControl
 
 /// The first Linux whose PID namespaces have a `kernel.pid_max` of their own. Before, it is that of the whole system.
 const NAMESPACE_PID_MAX_SINCE: (u32, u32) = (6, 14);
+
+/// The file with the largest process number of the PID namespace that reads or writes it.
+pub(super) const PID_MAX_FILE: &str = "/proc/sys/kernel/pid_max";
 
 /// The limits behind which a run is started.
 pub(super) struct ResourceBoundary {
@@ -110,8 +114,11 @@ fn processes_without_cgroup(in_namespaces: bool) -> ResourceControl {
     }
 }
 
-/// Returns true if a PID namespace has a `kernel.pid_max` of its own.
+/// Returns true if a PID namespace has a `kernel.pid_max` of its own that can be set. In a container it is often read-only.
 fn has_namespace_pid_max() -> bool {
+    if statvfs(PID_MAX_FILE).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY)) {
+        return false;
+    }
     let name = uname();
     let release = name.release().to_string_lossy();
     let mut numbers = release.split(|end: char| !end.is_ascii_digit()).map(str::parse);

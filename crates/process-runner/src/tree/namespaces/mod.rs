@@ -27,7 +27,7 @@ use self::mounts::MountPlan;
 use super::NamespaceHandle;
 use super::adoption::{NamespaceInit, StartTicket};
 use super::child::{ChildProcess, become_init, enable_loopback, in_child};
-use super::resource_control::NamespaceLimit;
+use super::resource_control::{NamespaceLimit, PID_MAX_FILE};
 use super::sys::ChildFolder;
 use crate::confine::{AccessGrant, Confinement, SystemCallPermission};
 use crate::network_namespace::NetworkNamespace;
@@ -156,7 +156,7 @@ const RESERVED_PIDS: u32 = 300;
 /// Limits the processes and threads in the PID namespace of the calling process, the only one there.
 // Called only where a namespace has a file of its own; see `has_namespace_pid_max`.
 fn limit_processes(count: u32) -> io::Result<()> {
-    let file = open("/proc/sys/kernel/pid_max", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let file = open(PID_MAX_FILE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     // Numbers are given out in turn, and after the last one from `RESERVED_PIDS` on.
     let text = RESERVED_PIDS.saturating_add(count.max(1)).to_string();
     match write(&file, text.as_bytes())? {
