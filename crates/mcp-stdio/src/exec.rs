@@ -6,7 +6,7 @@ use crate::output::{name, print_error};
 use agent_hooks::HookVerdict;
 use clap::Args;
 use process_runner::guardian::GuardianProgram;
-use process_runner::{Command, ExitStatus, ForegroundEnd, ForegroundRun};
+use process_runner::{Command, ExitStatus, ForegroundEnd, ForegroundRun, Limits};
 use server_setup::native_tools::NativeToolHost;
 use server_setup::settings_snapshot::SettingsSnapshot;
 use server_setup::{Program, read_settings};
@@ -119,13 +119,9 @@ pub(crate) fn exec(
     }
     let guardian = GuardianProgram::current_exe()
         .map_err(Error::system("cannot find out which file this program was started from"))?;
-    let mut run = ForegroundRun::new(command).guardian(guardian);
-    if let Some(timeout) = arguments.timeout {
-        run = run.timeout(timeout);
-    }
-    if let Some(timeout) = arguments.idle_timeout {
-        run = run.idle_timeout(timeout);
-    }
+    let mut limits = Limits::unlimited();
+    (limits.timeout, limits.idle_timeout) = (arguments.timeout, arguments.idle_timeout);
+    let mut run = ForegroundRun::new(command.limits(limits)).guardian(guardian);
     if let Some(pid) = arguments.ends_with {
         run = run.ends_with(pid);
     }

@@ -11,6 +11,9 @@ use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// The largest weight that the kernel takes.
+const MAX_CPU_WEIGHT: u64 = 10_000;
+
 /// A policy file, as it stands.
 #[derive(Debug, Default)]
 pub(crate) struct PolicyDraft {
@@ -327,7 +330,15 @@ impl DraftReader<'_> {
     }
 
     fn limits(&mut self, value: TomlField<'_, '_>) -> RoleLimits {
-        const KEYS: [&str; 4] = ["calls_per_minute", "concurrent_calls", "max_argument_bytes", "max_seconds"];
+        const KEYS: [&str; 7] = [
+            "calls_per_minute",
+            "concurrent_calls",
+            "max_argument_bytes",
+            "max_seconds",
+            "max_memory_mib",
+            "max_processes",
+            "cpu_weight",
+        ];
         let mut limits = RoleLimits::default();
         let DeValue::Table(table) = value.get_ref() else {
             self.expected(value, "limits", "a table");
@@ -341,11 +352,20 @@ impl DraftReader<'_> {
                     format!("`{key}` is 0, with which no call ever runs; to hide tools use `deny`"),
                 );
             }
+            if key == "cpu_weight" && number.is_some_and(|weight| weight > MAX_CPU_WEIGHT) {
+                self.error(
+                    line,
+                    format!("`cpu_weight` is above {MAX_CPU_WEIGHT}; it may be 1 to {MAX_CPU_WEIGHT}"),
+                );
+            }
             match key {
                 "calls_per_minute" => limits.calls_per_minute = number,
                 "concurrent_calls" => limits.concurrent_calls = number,
                 "max_argument_bytes" => limits.max_argument_bytes = number,
-                _ => limits.max_seconds = number,
+                "max_seconds" => limits.max_seconds = number,
+                "max_memory_mib" => limits.max_memory_mib = number,
+                "max_processes" => limits.max_processes = number,
+                _ => limits.cpu_weight = number,
             }
         }
         limits

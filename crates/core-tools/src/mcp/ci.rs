@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, ToolError};
 use super::call_context::CallContext;
-use super::permits::ProcessPermits;
+use super::permits::{NoPermit, ProcessPermits};
 use super::tool::{BackgroundProcess, Tool};
 use super::toolset::Toolset;
 use crate::ci::{
@@ -197,7 +197,9 @@ fn stop_command(background: Arc<BackgroundCommands>) -> Tool {
     .idempotent()
     .unmetered()
     .on_release_caller(move |owner| released.stop_all(owner))
-    .takes_leftovers(move |owner, tree| registry.add_leftovers(owner, tree))
+    .takes_leftovers(move |owner, tree| {
+        registry.add_leftovers(owner, tree).map_err(|error| NoPermit::new(error.to_string()))
+    })
 }
 
 fn list_commands(background: Arc<BackgroundCommands>) -> Tool {
@@ -322,6 +324,7 @@ pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Resul
         system_calls: system_calls.collect(),
         network: context.scope.network().clone(),
         egress_log: Some(context.egress_log.clone()),
+        resource_limits: context.resource_limits,
         principal: context.caller.principal().map(str::to_owned),
         ..CommandScope::default()
     };

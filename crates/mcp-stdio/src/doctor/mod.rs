@@ -13,7 +13,7 @@ use crate::terminal::colours;
 use core_tools::ci::{Commands, Toolchain, diagnose, toolchains};
 use core_tools::workspace::Workspace;
 use finding::{CheckHealth, DoctorFinding, broken, note, ok};
-use process_runner::{Command, Containment, Limits, Runner};
+use process_runner::{Command, Containment, Limits, ResourceControls, Runner};
 use role_policy::source::RoleSource;
 use server_setup::error_chain::chain;
 use server_setup::settings::Settings;
@@ -73,6 +73,9 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
             findings.push(ok("environment", server.environment));
             findings
                 .push(permissions::confinement(server.confinement, process_runner::Confinement::available()));
+            let in_namespaces = process_runner::Confinement::available()
+                .is_ok_and(|status| status.level >= process_runner::ConfinementLevel::Namespaces);
+            findings.push(permissions::resource_limits(&ResourceControls::available(in_namespaces)));
         }
         Err(error) => {
             findings.push(broken(

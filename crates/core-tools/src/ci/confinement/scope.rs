@@ -3,7 +3,7 @@
 use crate::ci::egress::EgressLog;
 use crate::workspace::Workspace;
 use egress_proxy::NetworkAccess;
-use process_runner::SystemCallPermission;
+use process_runner::{ResourceLimits, SystemCallPermission};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,4 +29,6 @@ pub struct CommandScope {
     pub principal: Option<String>,
     /// System calls that commands may make beside the usual ones.
     pub system_calls: Vec<SystemCallPermission>,
+    /// The memory, processes and processor time that the programs of the caller may use together. No limit by default.
+    pub resource_limits: ResourceLimits,
 }
