@@ -1,5 +1,6 @@
 //! The environment variables by which programs learn of a proxy.
 
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 
 /// The hosts that programs reach without the proxy: those of their own machine or network namespace.
@@ -32,7 +33,7 @@ pub fn proxy_variables(address: SocketAddr) -> Vec<(&'static str, String)> {
 ///
 /// curl, git, cargo, npm, pip, Python's requests, Deno, and what is linked with OpenSSL or is written in Go read them. Node.js
 /// trusts its own list of authorities too. A JVM has a trust store of its own, for which there is no variable.
-pub fn certificate_variables(bundle: &str) -> Vec<(&'static str, String)> {
+pub fn certificate_variables(bundle: &OsStr) -> Vec<(&'static str, OsString)> {
     [
         "SSL_CERT_FILE",
         "CURL_CA_BUNDLE",

@@ -117,7 +117,7 @@ impl Origin {
                             }
                         }
                         let body: Vec<u8> = if is_chunked {
-                            buffer.drain(..).collect()
+                            std::mem::take(&mut buffer)
                         } else {
                             buffer.drain(..length).collect()
                         };
@@ -205,7 +205,7 @@ impl Fixture {
             .env("RUSTUP_HOME", rustup_home())
             .env("GIT_TERMINAL_PROMPT", "0")
             .envs(proxy_variables(self.proxy))
-            .envs(certificate_variables(self.bundle.to_str().unwrap()))
+            .envs(certificate_variables(self.bundle.as_os_str()))
             .current_dir(self.folder.path())
             .output()
             .await;

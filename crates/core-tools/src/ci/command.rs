@@ -156,7 +156,7 @@ impl Commands {
     /// Returns `command` behind the confinement of every command, with its own environment.
     #[cfg_attr(not(feature = "git"), allow(dead_code, reason = "git chooses its environment itself"))]
     pub(crate) fn confine(&self, command: Command) -> Result<Command, EgressError> {
-        self.confinement.apply(command)
+        self.confinement.apply(command, &self.runner)
     }
 
     /// Returns `command` behind the confinement of every command and without a network, for programs of the server's own
@@ -181,11 +181,10 @@ impl Commands {
     #[cfg(feature = "git")]
     pub(crate) fn confine_with_ssh_agent(&self, command: Command) -> Result<Command, EgressError> {
         let socket = self.runner.environment_value("SSH_AUTH_SOCK").map(Path::new);
-        let command = self.confine(command)?;
-        Ok(match (self.confinement.confinement(), socket.filter(|path| path.is_absolute())) {
-            (Some(confinement), Some(socket)) => command.confined(confinement.write(socket)),
-            _ => command,
-        })
+        match socket.filter(|path| path.is_absolute()) {
+            Some(socket) => self.confinement.clone().write(socket).apply(command, &self.runner),
+            None => self.confine(command),
+        }
     }
 
     /// Returns the runner of the commands.
@@ -284,7 +283,7 @@ impl Commands {
 
     /// Returns `command` with the environment and the confinement of every command.
     pub(super) fn apply_policies(&self, command: Command) -> Result<Command, EgressError> {
-        let command = self.environment.apply(self.confinement.apply(command)?);
+        let command = self.environment.apply(self.confinement.apply(command, &self.runner)?);
         Ok(terminal_environment(command, &self.runner))
     }
 

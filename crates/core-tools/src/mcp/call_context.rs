@@ -14,7 +14,7 @@ use super::tool_directory::ToolDirectory;
 use crate::ci::EgressLog;
 use crate::redact::Redactor;
 use crate::workspace::{AccessLimit, Workspace};
-use role_policy::{CallScope, Caller, Policy, RoleLimits, SystemCallGroup};
+use role_policy::{CallScope, Caller, CredentialRule, Policy, RoleLimits, SystemCallGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,8 @@ pub struct CallContext {
     pub scope: CallScope,
     /// The system calls that the programs of this call may make beside the usual ones. None outside a host.
     pub system_calls: Vec<SystemCallGroup>,
+    /// The credentials that the proxy puts into requests of the programs of this call. None outside a host.
+    pub credentials: Vec<Arc<CredentialRule>>,
     /// The caller's own limits, on top of those of its role. None by default.
     pub limits: RoleLimits,
     /// A permit that the transport has acquired for this call from [`Host::call_permits`](super::Host::call_permits).
@@ -86,6 +88,7 @@ impl CallContext {
             role_limit: None,
             scope: CallScope::default(),
             system_calls: Vec::new(),
+            credentials: Vec::new(),
             limits: RoleLimits::default(),
             call_permit: None,
             call_admission: None,

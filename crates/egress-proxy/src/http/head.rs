@@ -14,6 +14,7 @@ pub(crate) struct RequestHead {
     pub(crate) method: String,
     /// The target as the client wrote it.
     target: String,
+    #[cfg_attr(not(feature = "credentials"), allow(dead_code, reason = "asked for inside TLS alone"))]
     pub(crate) version: HttpVersion,
     pub(crate) fields: HeaderFields,
 }
@@ -41,6 +42,10 @@ pub(crate) enum BodyFraming {
     Length(u64),
     Chunked,
     /// The body of a response that ends with its connection.
+    #[cfg_attr(
+        not(feature = "credentials"),
+        allow(dead_code, reason = "responses are read inside TLS alone")
+    )]
     UntilEnd,
 }
 

@@ -9,8 +9,8 @@ mod response;
 pub(crate) use body::copy_body;
 #[cfg(feature = "credentials")]
 pub(crate) use body::{BodyReader, write_piece};
+pub(crate) use head::{BodyFraming, HeadError, read_head};
 #[cfg(feature = "credentials")]
-pub(crate) use head::HttpVersion;
-pub(crate) use head::{BodyFraming, HeadError, RequestHead, read_head};
+pub(crate) use head::{HttpVersion, RequestHead};
 #[cfg(feature = "credentials")]
 pub(crate) use response::read_response_head;

@@ -238,6 +238,7 @@ impl Host {
     ) {
         context.scope = call.scope().clone();
         context.system_calls = policy.system_calls(&context.caller);
+        context.credentials = policy.credentials(&context.caller);
         context.unrestricted =
             registered.tool.wants_unrestricted() && self.is_unrestricted(policy, &context.caller);
         context.role_limit = limits.max_seconds.map(Duration::from_secs);
