@@ -167,7 +167,7 @@ impl Commands {
 
     /// Returns `command` behind the confinement and the limits of every command, with its own environment.
     pub(crate) fn confine(&self, command: Command) -> Result<Command, EgressError> {
-        self.confinement.apply(command.resource_limits(self.resource_limits))
+        self.confinement.apply(command.resource_limits(self.resource_limits), &self.runner)
     }
 
     /// Returns `command` behind the confinement of every command and without a network, for programs of the server's own
@@ -193,11 +193,10 @@ impl Commands {
     #[cfg(feature = "git")]
     pub(crate) fn confine_with_ssh_agent(&self, command: Command) -> Result<Command, EgressError> {
         let socket = self.runner.environment_value("SSH_AUTH_SOCK").map(Path::new);
-        let command = self.confine(command)?;
-        Ok(match (self.confinement.confinement(), socket.filter(|path| path.is_absolute())) {
-            (Some(confinement), Some(socket)) => command.confined(confinement.write(socket)),
-            _ => command,
-        })
+        match socket.filter(|path| path.is_absolute()) {
+            Some(socket) => self.confinement.clone().write(socket).apply(command, &self.runner),
+            None => self.confine(command),
+        }
     }
 
     /// Returns the runner of the commands.

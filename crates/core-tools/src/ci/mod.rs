@@ -59,7 +59,7 @@ pub use command_words::CommandText;
 pub use compiler::{Diagnostic, DiagnosticReader, DiagnosticSeverity};
 pub use confinement::{CommandScope, ConfinementPolicy, DeferredConfinement, PrivateTempDir, ToolchainPaths};
 pub use ecosystem::Ecosystem;
-pub use egress::{EgressError, EgressLog};
+pub use egress::{CredentialError, EgressError, EgressLog};
 pub use egress_proxy::{AllowedHosts, NetworkAccess};
 pub use environment::{CommandEnvironment, DeferredEnvironment, EnvironmentPolicy};
 pub use error::{CommandError, StdinError};

@@ -249,6 +249,7 @@ impl Host {
     ) {
         context.scope = call.scope().clone();
         context.system_calls = policy.system_calls(&context.caller);
+        context.credentials = policy.credentials(&context.caller);
         context.unrestricted =
             registered.tool.wants_unrestricted() && self.is_unrestricted(policy, &context.caller);
         context.resource_limits = resource_limits(limits);
