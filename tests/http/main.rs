@@ -14,6 +14,7 @@
 mod approvals;
 mod attacks;
 mod audit_database;
+mod audit_trail;
 mod browser;
 mod clients;
 mod compression;

@@ -5,6 +5,7 @@ use crate::audit_store::AuditStoreError;
 use crate::auth::authenticator::PeerRuleError;
 use crate::auth::jwt::JwtError;
 use crate::auth::token_file::TokenFileError;
+use crate::commands::audit::AuditCommandError;
 use crate::commands::health::HealthError;
 use crate::commands::token::TokenError;
 use crate::console_output::OutputError;
@@ -35,6 +36,8 @@ pub(crate) enum Error {
     Output(#[from] OutputError),
     #[error(transparent)]
     Token(#[from] TokenError),
+    #[error(transparent)]
+    AuditCommand(#[from] AuditCommandError),
     #[error(transparent)]
     Health(#[from] HealthError),
     /// The configuration lets in somebody who should not be.

@@ -98,6 +98,7 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
     let _log = log::start(level, settings.redactor.clone(), log_layer)?;
     match cli.command {
         Some(Command::Token { command }) => return Ok(commands::token::run(&settings, command)?),
+        Some(Command::Audit { command }) => return Ok(commands::audit::run(&settings, &command)?),
         Some(Command::Health(arguments)) => return Ok(commands::health::run(&settings, &arguments)?),
         _ => {}
     }

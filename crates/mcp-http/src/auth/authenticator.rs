@@ -1,7 +1,7 @@
 //! Authentication of a request: by a token, a JWT or the user behind a Unix socket. Where the operator allows it, a local
 //! caller may be anonymous.
 
-use super::error::AuthError;
+use super::error::{AuthError, RefusedCaller};
 use super::jwt::JwtVerifier;
 use super::principal::Principal;
 use super::tokens::ActiveTokens;
@@ -87,15 +87,15 @@ impl Authenticator {
         &self,
         headers: &HeaderMap,
         peer: ConnectionPeer,
-    ) -> Result<Principal, AuthError> {
+    ) -> Result<Principal, RefusedCaller> {
         match bearer_token(headers)? {
             Some(bearer) => self.authenticate_bearer(bearer).await,
-            None => self.implicit(peer),
+            None => Ok(self.implicit(peer)?),
         }
     }
 
     /// Returns the caller that has the token or JWT `bearer`.
-    pub(crate) async fn authenticate_bearer(&self, bearer: &str) -> Result<Principal, AuthError> {
+    pub(crate) async fn authenticate_bearer(&self, bearer: &str) -> Result<Principal, RefusedCaller> {
         // Tokens come first: they cost one hash and one look-up, while a JWT may need its keys fetched.
         if let Some(token) = self.tokens().find(bearer) {
             return Ok(Principal {
