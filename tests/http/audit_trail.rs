@@ -63,7 +63,7 @@ fn do_things(server: &HttpServer, count: impl Fn() -> usize) {
     ada.text("run_command", json!({"command": ["echo", "--token", token, "done"], "env": {"X": "in the environment"}}));
     let mut bob = server.connect(&bob, Era::Modern);
     bob.text("read_file", json!({"path": "src/b.txt"}));
-    bob.message("tools/call", json!({"name": "delete_file", "arguments": {"path": "c.txt"}}));
+    bob.request("tools/call", json!({"name": "delete_file", "arguments": {"path": "c.txt"}}));
     wait_until(SOON, "all calls are recorded", || count() >= 5);
 }
 

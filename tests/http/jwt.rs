@@ -77,9 +77,8 @@ fn server(project: &Project, outside: &Project, issuer: &JwtIssuer) -> HttpServe
         outside.join("jwks.json").display()
     );
     fs::write(outside.join("coretools.toml"), config).unwrap();
-    let audit = outside.join("audit.jsonl");
-    let arguments = ["--config", outside.join("coretools.toml").to_str().unwrap(), "--audit"];
-    HttpServer::start(project, &[&arguments[..], &[audit.to_str().unwrap()]].concat())
+    let (config, audit) = (outside.join("coretools.toml"), outside.join("audit.jsonl"));
+    HttpServer::start(project, &["--config", config.to_str().unwrap(), "--audit", audit.to_str().unwrap()])
 }
 
 fn list(server: &HttpServer, token: &str) -> Reply {
