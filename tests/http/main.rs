@@ -23,6 +23,7 @@ mod ending;
 mod environment;
 mod every_pair;
 mod exposure;
+mod first_hour;
 mod flame_graph;
 mod http2;
 mod jwt;

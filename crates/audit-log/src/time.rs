@@ -34,6 +34,11 @@ pub fn parse_time(text: &str, now: SystemTime) -> Result<String, TimeError> {
     Ok(timestamp(begin.timestamp().into()))
 }
 
+/// Parses a time of RFC 3339.
+pub fn instant(text: &str) -> Option<SystemTime> {
+    text.parse::<Timestamp>().ok().map(SystemTime::from)
+}
+
 fn span(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let seconds = match unit {

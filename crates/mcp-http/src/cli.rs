@@ -159,7 +159,7 @@ impl Options {
 /// A subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make, list and revoke tokens
+    /// Make, list, rotate and revoke tokens
     Token {
         #[command(subcommand)]
         command: TokenCommand,
@@ -171,6 +171,14 @@ pub(crate) enum Command {
     },
     /// Ask the server that runs with the same options whether it serves: exit code 0, or 1 and the reason
     Health(HealthArgs),
+    /// Check what the server needs: files, addresses, TLS, tokens, the database, confinement, the clock and limits
+    ///
+    /// Run it as the user of the server. The exit code is 1 if something is broken.
+    Doctor(DoctorArgs),
+    /// Write a configuration, a policy, a first token and a unit for systemd; nothing is overwritten
+    ///
+    /// The token is printed to standard output, and what to do next to standard error.
+    Init(InitArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -283,6 +291,34 @@ impl OutcomeArg {
     }
 }
 
+/// The options of `doctor`.
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The options of `init`.
+#[derive(Args, Debug)]
+pub(crate) struct InitArgs {
+    /// Folder of the files, in no root
+    #[arg(long, value_name = "DIR", default_value = "/etc/coretools")]
+    pub(crate) folder: PathBuf,
+    /// User of the server, to whom the files belong. Default: the user who runs this
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// Name of the first token
+    #[arg(long, default_value = "first")]
+    pub(crate) name: String,
+    /// Role of the first token
+    #[arg(long, default_value = "dev")]
+    pub(crate) role: String,
+    /// Address to listen on, on this machine
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8717")]
+    pub(crate) listen: String,
+}
+
 /// The options of `health`.
 #[derive(Args, Debug)]
 pub(crate) struct HealthArgs {
@@ -302,11 +338,28 @@ pub(crate) enum TokenCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Give a token a new secret and print it; the one before holds for a while
+    ///
+    /// Name, role, roots and limits stay. The new secret holds as long as the one before was made for.
+    Rotate(RotateTokenArgs),
     /// Take a token away; a running server ends what it was used for
     Revoke {
         /// Name of the token
         name: String,
     },
+}
+
+/// The options of `token rotate`.
+#[derive(Args, Debug)]
+pub(crate) struct RotateTokenArgs {
+    /// Name of the token
+    pub(crate) name: String,
+    /// Time for which the secret before still holds: 15m, 1h, 2d; 0s ends it at once
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    pub(crate) overlap: String,
+    /// Time after which the new secret expires: 12h, 30d, 8w, never. Default: that of the one before
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires: Option<String>,
 }
 
 /// The options of `token new`.
@@ -321,9 +374,9 @@ pub(crate) struct NewTokenArgs {
     /// Folder that it may use; give it several times for several. Default: all that the server may
     #[arg(long = "only-root", value_name = "DIR")]
     pub(crate) only_roots: Vec<PathBuf>,
-    /// Time after which it expires: 12h, 30d, 8w. Default: never
-    #[arg(long, value_name = "TIME")]
-    pub(crate) expires: Option<String>,
+    /// Time after which it expires: 12h, 30d, 8w, never
+    #[arg(long, value_name = "TIME", default_value = "90d")]
+    pub(crate) expires: String,
     /// Requests in a second. Default: the server's
     #[arg(long, value_name = "N")]
     pub(crate) calls_per_second: Option<u64>,

@@ -8,7 +8,7 @@ mod write;
 pub use error::{DatabaseError, WriteError};
 pub use write::ChainedEntry;
 
-use sqlx::ConnectOptions;
+use sqlx::{ConnectOptions, Connection as _};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use std::path::Path;
@@ -79,6 +79,16 @@ impl AuditDatabase {
             Engine::Sqlite(..) | Engine::Postgres(..) => {}
         }
         Ok(())
+    }
+
+    /// Closes the connection. SQLite then has everything in one file.
+    pub async fn close(self) {
+        // A database that is gone has nothing to be closed.
+        match self.0 {
+            Engine::Sqlite(_, Some(connection)) => drop(connection.close().await),
+            Engine::Postgres(_, Some(connection)) => drop(connection.close().await),
+            Engine::Sqlite(_, None) | Engine::Postgres(_, None) => {}
+        }
     }
 
     fn disconnect(&mut self) {

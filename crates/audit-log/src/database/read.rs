@@ -89,6 +89,29 @@ impl AuditDatabase {
         .await
     }
 
+    /// Connects, and checks that the table is missing or of a format that this program knows. Nothing is made or read.
+    ///
+    /// # Errors
+    /// The database cannot be used, or a newer program made its table.
+    pub async fn check(&mut self) -> Result<(), DatabaseError> {
+        let checked = match &mut self.0 {
+            Engine::Sqlite(options, _) => {
+                // A file that is missing is made by the server.
+                if !options.get_filename().exists() {
+                    return Ok(());
+                }
+                schema::check_sqlite(&mut connected(options.as_ref()).await?).await
+            }
+            Engine::Postgres(options, _) => {
+                schema::check_postgres(&mut connected(options.as_ref()).await?).await
+            }
+        };
+        match checked {
+            Ok(_) | Err(DatabaseError::NoTable) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn read(
         &mut self,
         (since, until): (Option<&str>, Option<&str>),

@@ -19,10 +19,10 @@ mod reader;
 pub(crate) use error::AuditStoreError;
 
 #[cfg(not(feature = "audit-database"))]
-pub(crate) use disabled::{AuditStore, AuditWriter, find, verify};
+pub(crate) use disabled::{AuditStore, AuditWriter, check, find, verify};
 #[cfg(feature = "audit-database")]
 pub(crate) use queue::AuditStore;
 #[cfg(feature = "audit-database")]
-pub(crate) use reader::{find, verify};
+pub(crate) use reader::{check, find, verify};
 #[cfg(feature = "audit-database")]
 pub(crate) use writer::AuditWriter;

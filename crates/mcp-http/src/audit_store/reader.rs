@@ -17,3 +17,8 @@ pub(crate) async fn find(
 pub(crate) async fn verify(location: &str, verifier: &mut ChainVerifier) -> Result<(), AuditStoreError> {
     Ok(AuditDatabase::open_to_read(location)?.verify(verifier).await?)
 }
+
+/// Checks that the database at `location` can be used. Nothing is made in it.
+pub(crate) async fn check(location: &str) -> Result<(), AuditStoreError> {
+    Ok(AuditDatabase::open_to_read(location)?.check().await?)
+}

@@ -48,7 +48,10 @@ impl AuditWriter {
         let closing = CancellationToken::new();
         let task = tokio::spawn({
             let (counts, closing) = (Arc::clone(&counts), closing.clone());
-            async move { write_batches(&mut database, queue, &counts, &closing).await }
+            async move {
+                write_batches(&mut database, queue, &counts, &closing).await;
+                database.close().await;
+            }
         });
         Self { task, closing, counts, store }
     }

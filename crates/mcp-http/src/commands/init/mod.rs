@@ -57,7 +57,7 @@ pub(crate) fn run(settings: &Settings, arguments: &InitArgs) -> Result<ExitCode,
     }
     write_new(&paths.config, &texts::configuration(settings, arguments, &paths), &owner)?;
     write_new(&paths.policy, role_policy::BUILTIN, &owner)?;
-    let secret = token::create_first(settings, &paths.tokens, &arguments.name, &arguments.role)?;
+    let secret = token::create_first(&paths.tokens, &arguments.name, &arguments.role)?;
     owner.give(&paths.tokens)?;
     write_new(&paths.unit, &texts::unit(settings, &paths, &program, &owner), &owner)?;
     say(&texts::next_steps(arguments, &paths, &owner, &program));
