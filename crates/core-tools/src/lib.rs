@@ -74,6 +74,8 @@ pub mod mcp;
 #[cfg(feature = "testing")]
 pub mod testing;
 #[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
+#[cfg(any(feature = "ci", feature = "mcp"))]
+mod shell_quote;
 mod time;
 
 #[cfg(all(feature = "sessions", unix))]

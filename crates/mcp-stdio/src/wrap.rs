@@ -264,7 +264,10 @@ struct AuditObserver {
 
 impl ProxyObserver for AuditObserver {
     fn starts(&self, call: &ObservedCall<'_>) -> std::io::Result<()> {
-        self.audit.start(call.caller, &self.redactor.redact(call.tool), call.arguments, call.bytes_in)
+        let tool = self.redactor.redact(call.tool);
+        let record = CallRecord::new(call.caller, &tool, CallDecision::Allowed, Outcome::NotRun)
+            .arguments(call.arguments, call.bytes_in);
+        self.audit.start(&record)
     }
 
     fn ended(&self, call: &ObservedCall<'_>, end: &CallEnd) {

@@ -177,8 +177,10 @@ impl NativeToolHost {
             name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
         };
         let (summary, bytes) = summarize_arguments(arguments, is_parameter);
+        let starting = CallRecord::new(&caller, &decision.tool, CallDecision::Allowed, Outcome::NotRun)
+            .arguments(&summary, bytes);
         if decision.verdict == HookVerdict::Allow
-            && let Err(error) = audit.start(&caller, &decision.tool, &summary, bytes)
+            && let Err(error) = audit.start(&starting)
         {
             decision.verdict = HookVerdict::Deny;
             decision.reason = format!("the audit cannot be written, so nothing may run: {error}");

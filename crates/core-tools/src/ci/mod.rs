@@ -39,7 +39,6 @@ mod run;
 mod server_diagnostics;
 mod server_facts;
 mod shell_only;
-pub(crate) mod shell_quote;
 mod success_output;
 mod terminal;
 mod terminal_run;

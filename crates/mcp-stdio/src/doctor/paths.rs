@@ -4,7 +4,7 @@
     reason = "it looks at the folders that the user named, to say what is wrong with them"
 )]
 
-use super::finding::{DoctorFinding, broken, note, ok};
+use server_setup::finding::{DoctorFinding, broken, note, ok};
 #[cfg(all(feature = "sessions", unix))]
 use crate::output::name;
 use server_setup::config::SettingSource;

@@ -1,6 +1,6 @@
 //! Checks of the programs that the tools start.
 
-use super::finding::{DoctorFinding, note, ok};
+use server_setup::finding::{DoctorFinding, note, ok};
 use core_tools::ci::Toolchain;
 use process_runner::{Command, Limits, Runner};
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use crate::ci::command::Commands;
 use crate::ci::compiler::{DiagnosticReader, DiagnosticSeverity};
 use crate::ci::error::CommandError;
 use crate::ci::exit::ExitDetails;
-use crate::ci::shell_quote::shell_join;
+use crate::shell_quote::shell_join;
 use crate::ci::timeout::{as_millis, effective_timeout};
 use process_runner::{Limits, Output, SpawnErrorKind, Termination, clean};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
 //! The commands of a project's test command, and the processes that were found to be of each.
 
-use crate::ci::shell_quote::shell_join;
+use crate::shell_quote::shell_join;
 use crate::testing::project_command::{CommandPart, ScriptCommand, file_name, split_commands};
 use crate::testing::results::{TestCommand, TestProcessReport, TestRunProblem, TestRunProblemKind};
 use std::path::Path;

@@ -5,7 +5,7 @@ use super::exit::RunnerExit;
 use super::explain::explain_failure;
 use super::judge::judge;
 use super::skipped_environments::skipped_environments;
-use crate::ci::shell_quote::shell_join;
+use crate::shell_quote::shell_join;
 use crate::testing::plan::TestStep;
 use crate::testing::results::{
     PrintedSummary, RunnerEndMarker, TestCommand, TestCounts, TestProcessReport, TestResults, TestRunProblem,
