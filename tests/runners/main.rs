@@ -38,4 +38,6 @@ mod swallowed;
 #[cfg(unix)]
 mod told;
 #[cfg(unix)]
+mod unaccounted;
+#[cfg(unix)]
 mod unreported;

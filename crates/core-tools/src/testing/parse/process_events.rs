@@ -48,6 +48,8 @@ enum ReporterProcessEvent {
         arguments: Vec<String>,
         folder: String,
         script: Option<String>,
+        /// The id of the process that started it.
+        parent: Option<u64>,
     },
     /// A test runner was found in the process, and reports.
     Runner {
@@ -63,6 +65,16 @@ enum ReporterProcessEvent {
 }
 
 impl ProcessEvents {
+    /// Returns true if a process that has written events has started the one that an event is of.
+    fn has_started(&self, event: &str) -> bool {
+        let Ok(ReporterProcessEvent::Process { parent: Some(parent), .. }) = serde_json::from_str(event)
+        else {
+            return false;
+        };
+        let parent = parent.to_string();
+        self.processes.iter().any(|process| process.id.split('-').next() == Some(parent.as_str()))
+    }
+
     fn process(&mut self, id: &str) -> Option<&mut TestProcessReport> {
         // The latest one writes most.
         let known = self.processes.iter().rposition(|process| process.id == id);
@@ -97,6 +109,7 @@ impl LineParser for ProcessEvents {
         let Ok(ReporterEventOwner { run, event }) = serde_json::from_str::<ReporterEventOwner>(line) else {
             return EventsParser.line(line, results);
         };
+        let is_started_by_another = event == "process" && self.has_started(line);
         let Some(report) = self.process(&run) else {
             results.truncated = true;
             return;
@@ -110,9 +123,10 @@ impl LineParser for ProcessEvents {
             return;
         }
         match serde_json::from_str(line) {
-            Ok(ReporterProcessEvent::Process { program, arguments, folder, script }) => {
+            Ok(ReporterProcessEvent::Process { program, arguments, folder, script, .. }) => {
                 (report.program, report.arguments, report.folder) = (program, arguments, folder);
                 report.script = script;
+                report.is_started_by_another = is_started_by_another;
             }
             Ok(ReporterProcessEvent::Runner { runner }) => report.runner = Some(runner),
             Ok(ReporterProcessEvent::Uninstrumented { why }) => report.uninstrumented = Some(why),

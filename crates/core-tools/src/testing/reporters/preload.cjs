@@ -78,6 +78,7 @@ const start = () => {
     program: isNodeTest || !owner ? "node" : owner.name,
     arguments: owner ? process.argv.slice(2) : [...process.execArgv, ...process.argv.slice(1)],
     folder: process.cwd(),
+    parent: process.ppid,
     script: process.env.npm_lifecycle_event,
   });
   let found = false;

@@ -82,6 +82,8 @@ pub(crate) struct TestProcessReport {
     pub(crate) folder: String,
     /// The script of the package that started it.
     pub(crate) script: Option<String>,
+    /// Another process that is known started it: it is no command of a script.
+    pub(crate) is_started_by_another: bool,
     /// The runner that was found in it, and that reports its tests.
     pub(crate) runner: Option<String>,
     /// The reason why the runner in it cannot report its tests.

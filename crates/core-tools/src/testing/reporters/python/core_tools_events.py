@@ -37,7 +37,8 @@ def begin_process(program, arguments=None):
     """Tells of the process, in which a runner may end before it reports."""
     script = os.environ.get("TOX_ENV_NAME") or os.environ.get("NOX_CURRENT_SESSION")
     arguments = sys.argv[1:] if arguments is None else arguments
-    write("process", program=program, arguments=arguments, folder=os.getcwd(), script=script)
+    write("process", program=program, arguments=arguments, folder=os.getcwd(), parent=os.getppid(),
+          script=script)
 
 
 def begin_runner(runner):
