@@ -24,6 +24,8 @@ mod hostile;
 #[cfg(unix)]
 mod left_out;
 #[cfg(unix)]
+mod not_run;
+#[cfg(unix)]
 mod project_command;
 mod reports;
 #[cfg(unix)]

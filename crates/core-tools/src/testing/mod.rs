@@ -47,6 +47,7 @@
 
 mod detect;
 mod error;
+mod not_run;
 mod parse;
 mod plan;
 mod project_command;
@@ -63,6 +64,8 @@ pub use error::TestError;
 pub use read_report::{ParsedReport, ReportFormat, read_report};
 pub use report::TestReport;
 pub use request::RunTests;
-pub use results::{FailedTests, TestCase, TestCommand, TestRunProblem, TestRunProblemKind, TestStatus};
+pub use results::{
+    FailedTests, TestCase, TestCommand, TestRunProblem, TestRunProblemKind, TestStatus, TestsNotRun,
+};
 pub use run::run_tests;
 pub use runner::TestRunner;

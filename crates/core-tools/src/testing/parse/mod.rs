@@ -1,7 +1,9 @@
 //! The parsers of the runners' machine formats. Each takes lines or a document, and fills a
 //! [`TestResults`](super::results::TestResults).
 
+mod bun_output;
 mod ctest;
+mod deno_output;
 mod events;
 mod go;
 mod go_output;

@@ -1,5 +1,7 @@
 //! The events of several processes in one file, and the reports that others print.
 
+use super::bun_output::BunOutput;
+use super::deno_output::DenoOutput;
 use super::events::EventsParser;
 use super::go_output::GoOutput;
 use super::libtest_output::LibtestOutput;
@@ -16,13 +18,15 @@ const MAX_PROCESSES: usize = 1_000;
 const MAX_SUMMARIES: usize = 1_000;
 
 /// The parser of a project's own test command: the events of each process that holds a reporter of ours, and
-/// TAP and the text of `go test` and libtest wherever they appear on standard output.
+/// TAP and the text of `go test`, libtest, `deno test` and `bun test` wherever they appear on the output.
 #[derive(Default)]
 pub(crate) struct ProcessEvents {
     processes: Vec<OpenTestProcess>,
     tap: TapOutput,
     go: GoOutput,
     libtest: LibtestOutput,
+    deno: DenoOutput,
+    bun: BunOutput,
 }
 
 /// A process that has written events.
@@ -96,13 +100,14 @@ impl LineParser for ProcessEvents {
         self.tap.line(line);
         self.go.line(line);
         self.libtest.line(line);
-        self.error_line(line, results);
+        self.deno.line(line);
+        self.bun.line(line);
+        add_summary(line, results);
     }
 
     fn error_line(&mut self, line: &str, results: &mut TestResults) {
-        if results.summaries.len() < MAX_SUMMARIES {
-            results.summaries.extend(printed_summary(line));
-        }
+        self.bun.error_line(line);
+        add_summary(line, results);
     }
 
     fn event(&mut self, line: &str, results: &mut TestResults) {
@@ -143,6 +148,17 @@ impl LineParser for ProcessEvents {
         self.tap.finish(results);
         results.processes.extend(std::mem::take(&mut self.go).report());
         results.processes.extend(std::mem::take(&mut self.libtest).report());
+        let is_of_deno =
+            |process: &TestProcessReport| process.is_printed() && process.runner.as_deref() == Some("deno");
+        let has_xml_of_deno = results.processes.iter().any(is_of_deno);
+        std::mem::take(&mut self.deno).finish(has_xml_of_deno, results);
+        std::mem::take(&mut self.bun).finish(results);
+    }
+}
+
+fn add_summary(line: &str, results: &mut TestResults) {
+    if results.summaries.len() < MAX_SUMMARIES {
+        results.summaries.extend(printed_summary(line));
     }
 }
 

@@ -116,6 +116,8 @@ impl<'a> CommandList<'a> {
         let index = match (process.is_printed(), runner) {
             (false, _) => self.part_of.get(process_index).copied().flatten(),
             (true, TAP) => self.only_silent_part(),
+            // Each of their runs is a report, in the order of the commands.
+            (true, "deno" | "bun") => self.first_silent_part_with(runner).or_else(|| self.only_silent_part()),
             (true, runner) => self.only_silent_part_with(runner).or_else(|| self.only_silent_part()),
         };
         let command = match index {
@@ -198,7 +200,7 @@ impl<'a> CommandList<'a> {
         match runner {
             // One command may print several documents.
             TAP => (0..self.parts.len()).any(|index| self.is_silent(index) || self.has_printed_tap(index)),
-            "go" | "cargo" => self.parts.iter().any(|part| may_start(&part.command, runner)),
+            "go" | "cargo" | "deno" | "bun" => self.parts.iter().any(|part| may_start(&part.command, runner)),
             _ => true,
         }
     }
@@ -227,7 +229,9 @@ impl<'a> CommandList<'a> {
             if !part.command.hides_its_tests() || command.runner.is_some() || command.exit_code == Some(0) {
                 continue;
             }
-            let is_printed = |runner: &&str| ["cargo", "go"].contains(runner) && names(&part.command, runner);
+            let is_printed = |runner: &&str| {
+                ["bun", "cargo", "deno", "go"].contains(runner) && names(&part.command, runner)
+            };
             if others.iter().any(is_printed) {
                 continue;
             }
@@ -307,6 +311,12 @@ impl<'a> CommandList<'a> {
         let mut named = (0..self.parts.len()).filter(|index| names(&self.parts[*index].command, runner));
         let first = named.next()?;
         (named.next().is_none() && self.is_silent(first)).then_some(first)
+    }
+
+    /// Returns the first part whose words name a runner and of which there is no report yet.
+    fn first_silent_part_with(&self, runner: &str) -> Option<usize> {
+        (0..self.parts.len())
+            .find(|index| names(&self.parts[*index].command, runner) && self.is_silent(*index))
     }
 
     /// Returns the problem of a command that failed and whose TAP has no failure: it may have ended in the middle.

@@ -223,7 +223,10 @@ pub(super) fn is_command_of(part: &CommandPart, process: &TestProcessReport) -> 
     let program = process.program.rsplit('/').next().unwrap_or(&process.program);
     // A script that runs its own tests.
     if program == "python" {
-        return process.arguments.first().is_some_and(|script| words.contains(script));
+        // A shell may have put the name in its place.
+        let is_named = is_named("python") || is_named("python3");
+        return process.arguments.first().is_some_and(|script| words.contains(script))
+            || (is_named && words.last().is_some_and(|word| is_of_shell(word)));
     }
     if program == "unittest" {
         let is_python = |word: &String| file_name(word).starts_with("python");

@@ -46,6 +46,7 @@ pub(super) fn judge_project_command(
         let Some(runner) = process.runner.clone() else {
             failed_runner = failed_runner.or_else(|| runner_without_report(&process, exit));
             list.add_without_report(index, &process);
+            results.notes.append(&mut process.results.notes);
             continue;
         };
         if !list.may_have_printed(&process, &runner) {
