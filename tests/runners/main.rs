@@ -31,6 +31,8 @@ mod reports;
 #[cfg(unix)]
 mod runtimes;
 #[cfg(unix)]
+mod sabotaged;
+#[cfg(unix)]
 mod selection;
 #[cfg(unix)]
 mod several_runs;

@@ -155,23 +155,24 @@ fn a_command_of_node_that_failed_is_no_success_however_the_script_goes_on() {
     let files: &Files =
         &[("test/1.js", asserts), ("test/2.js", passes), ("b.test.js", passes), ("checks.js", asserts)];
     let sample = sample!("node");
-    for script in [
-        "for f in test/*.js; do node $f; done",
-        "node test/1.js; node test/2.js",
-        "node --test test/2.js; node test/1.js || true",
-    ] {
-        let report = run_script(&sample, script, files);
-        fails_as(&report, TestRunProblemKind::RunnerFailed);
+    let fails = |report: &TestReport| {
+        fails_as(report, TestRunProblemKind::RunnerFailed);
         let message = &report.error.as_ref().unwrap().message;
-        assert!(message.contains("`node test/1.js` failed with exit code 1"), "{script}: {message}");
+        assert!(message.contains("`node test/1.js` failed with exit code 1"), "{message}");
         assert_eq!(report.passed, 1, "{}", report.to_text());
-    }
+    };
+    fails(&run_make(&sample, &["node test/1.js; node test/2.js"], files));
+    fails(&run_make(&sample, &["node --test test/2.js; node test/1.js || true"], &[]));
     // What does not look like a test may be one.
-    for script in ["node checks.js; node --test b.test.js", "node checks.js || node b.test.js"] {
-        is_not_verified(&run_script(&sample, script, &[]), "`node checks.js` failed with exit code 1");
+    for recipe in [
+        "node checks.js; node --test b.test.js",
+        "node checks.js || node b.test.js",
+        "-node checks.js\n\tnode --test b.test.js",
+    ] {
+        is_not_verified(&run_make(&sample, &[recipe], &[]), "`node checks.js` failed with exit code 1");
     }
-    let report = run_make(&sample, &["-node checks.js", "node --test b.test.js"], &[]);
-    is_not_verified(&report, "`node checks.js` failed with exit code 1");
+    std::fs::remove_file(sample.path().join("Makefile")).unwrap();
+    fails(&run_script(&sample, "for f in test/*.js; do node $f; done", &[]));
 }
 
 #[test]
@@ -226,9 +227,9 @@ fn a_failure_that_the_script_wants_is_none() {
         "! node bad.js && node --test b.test.js",
         "if node bad.js; then exit 1; fi; node --test b.test.js",
         "node cli.js && node --test b.test.js",
-        "node server.js & node --test b.test.js; kill $!",
+        "node server.js & node --test b.test.js; kill $$!",
     ] {
-        let report = run_script(&sample, script, files);
+        let report = run_make(&sample, &[script], files);
         assert_eq!((report.success, report.passed), (Some(true), 1), "{script}: {}", report.to_text());
     }
 }

@@ -3,11 +3,13 @@
 
 mod bats;
 mod cargo;
+mod ctest;
 mod go;
 mod only;
 mod own_harness;
 mod test_files;
 mod unittest;
+mod unreported_files;
 
 use crate::ci::Commands;
 use crate::ci::project::Project;
@@ -51,9 +53,20 @@ impl TestLister<'_> {
                 }
             }
             TestRunner::Bats => bats::not_run(self.project, &mut found),
+            TestRunner::Ctest if report.success == Some(true) => {
+                ctest::not_run(self.project, &report.tests, &mut found)
+            }
             TestRunner::Unittest => unittest::not_run(self.project, &mut found),
             _ => {}
         }
+        TestsNotRun::merge(&mut report.not_run, found);
+    }
+
+    /// Adds to the report of a run of all tests, also one by the project's own command, the files that look like tests and
+    /// of which none was reported.
+    pub(crate) fn add_unreported_files(&self, report: &mut TestReport) {
+        let mut found = Vec::new();
+        unreported_files::not_run(self.project, report, &mut found);
         TestsNotRun::merge(&mut report.not_run, found);
     }
 

@@ -13,6 +13,7 @@ mod libtest_output;
 mod libtest_suites;
 mod line_parser;
 mod nextest;
+mod phpunit_output;
 mod printed_summary;
 mod process_events;
 mod tap;

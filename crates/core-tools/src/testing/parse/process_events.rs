@@ -6,6 +6,7 @@ use super::events::EventsParser;
 use super::go_output::GoOutput;
 use super::libtest_output::LibtestOutput;
 use super::line_parser::LineParser;
+use super::phpunit_output::PhpunitOutput;
 use super::printed_summary::printed_summary;
 use super::tap_output::TapOutput;
 use crate::testing::results::{TestCounts, TestProcessReport, TestResults};
@@ -18,7 +19,7 @@ const MAX_PROCESSES: usize = 1_000;
 const MAX_SUMMARIES: usize = 1_000;
 
 /// The parser of a project's own test command: the events of each process that holds a reporter of ours, and
-/// TAP and the text of `go test`, libtest, `deno test` and `bun test` wherever they appear on the output.
+/// TAP and the text of `go test`, libtest, `deno test`, `bun test` and `PHPUnit` wherever they appear on the output.
 #[derive(Default)]
 pub(crate) struct ProcessEvents {
     processes: Vec<OpenTestProcess>,
@@ -27,6 +28,7 @@ pub(crate) struct ProcessEvents {
     libtest: LibtestOutput,
     deno: DenoOutput,
     bun: BunOutput,
+    phpunit: PhpunitOutput,
 }
 
 /// A process that has written events.
@@ -102,6 +104,7 @@ impl LineParser for ProcessEvents {
         self.libtest.line(line);
         self.deno.line(line);
         self.bun.line(line);
+        self.phpunit.line(line);
         add_summary(line, results);
     }
 
@@ -148,10 +151,15 @@ impl LineParser for ProcessEvents {
         self.tap.finish(results);
         results.processes.extend(std::mem::take(&mut self.go).report());
         results.processes.extend(std::mem::take(&mut self.libtest).report());
-        let is_of_deno =
-            |process: &TestProcessReport| process.is_printed() && process.runner.as_deref() == Some("deno");
-        let has_xml_of_deno = results.processes.iter().any(is_of_deno);
+        let has_xml_of = |runner: &str| {
+            let is_of = |process: &&TestProcessReport| {
+                process.is_printed() && process.runner.as_deref() == Some(runner)
+            };
+            results.processes.iter().any(|process| is_of(&process))
+        };
+        let (has_xml_of_deno, has_xml_of_phpunit) = (has_xml_of("deno"), has_xml_of("phpunit"));
         std::mem::take(&mut self.deno).finish(has_xml_of_deno, results);
+        std::mem::take(&mut self.phpunit).finish(has_xml_of_phpunit, results);
         std::mem::take(&mut self.bun).finish(results);
     }
 }

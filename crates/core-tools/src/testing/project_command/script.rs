@@ -1,5 +1,6 @@
 //! The commands of a shell script of one line.
 
+use crate::ci::project::Project;
 use process_runner::CommandLine;
 
 /// A command of a script: `MODE=strict jest --ci` of `tsc && MODE=strict jest --ci`.
@@ -13,6 +14,8 @@ pub(crate) struct ScriptCommand {
     pub(crate) words: Vec<String>,
     /// Its failure does not become that of the script: `pytest || true`.
     pub(crate) is_hidden: bool,
+    /// The commands of the script in a file of the project that it runs: `sh ci.sh`.
+    pub(crate) file_commands: Vec<Self>,
     /// The script goes on before it has ended: `node server.js &`.
     pub(crate) is_background: bool,
 }
@@ -41,7 +44,31 @@ impl ScriptCommand {
                 break;
             }
         }
-        Self { text: text.to_owned(), assignments, words, is_hidden: false, is_background: false }
+        Self {
+            text: text.to_owned(),
+            assignments,
+            words,
+            is_hidden: false,
+            file_commands: Vec::new(),
+            is_background: false,
+        }
+    }
+
+    /// Reads the script that the command runs, if it is a file below `folder`.
+    pub(crate) fn read_file(&mut self, folder: &Project) {
+        let is_shell = ["sh", "bash", "dash", "zsh"].contains(&self.program());
+        let file = if is_shell {
+            self.words.iter().skip(1).find(|word| !word.starts_with('-'))
+        } else {
+            self.words.first().filter(|word| word.contains('/'))
+        };
+        let text = file.and_then(|file| folder.read(file)).unwrap_or_default();
+        let is_of_shell = is_shell
+            || text.lines().next().is_some_and(|line| line.starts_with("#!") && line.ends_with("sh"));
+        if is_of_shell {
+            self.file_commands =
+                split_commands(&text).into_iter().filter(|command| !command.text.starts_with('#')).collect();
+        }
     }
 
     /// Returns true if a shell looks at its exit code instead of passing it on: `if node a.js`, `! node a.js`.

@@ -111,15 +111,16 @@ pub async fn run_tests(
     let mut report = merge(target.runner, verdicts);
     report.commands.extend(step_commands.into_commands());
     let lister = TestLister { commands, project: &target.project, env: &request.env, cancel };
-    let is_whole_run = target.project_command.is_none()
-        && target.filter == TestFilter::default()
-        && target.arguments.is_empty();
-    lister.add_only(&mut report);
     let was_ended = report.error.as_ref().is_some_and(|error| {
         matches!(error.kind, TestRunProblemKind::TimedOut | TestRunProblemKind::Cancelled)
     });
+    let is_whole_run = target.filter == TestFilter::default() && target.arguments.is_empty();
+    lister.add_only(&mut report);
     if is_whole_run && !was_ended && report.passed + report.failed + report.skipped > 0 {
-        lister.add_to(&mut report, target.runner).await;
+        if target.project_command.is_none() {
+            lister.add_to(&mut report, target.runner).await;
+        }
+        lister.add_unreported_files(&mut report);
     }
     if let Some(before) = untracked_before
         && let Some(after) = UntrackedFilesBeforeTests::list(commands, &target.project, cancel).await

@@ -117,7 +117,9 @@ impl<'a> CommandList<'a> {
             (false, _) => self.part_of.get(process_index).copied().flatten(),
             (true, TAP) => self.only_silent_part(),
             // Each of their runs is a report, in the order of the commands.
-            (true, "deno" | "bun") => self.first_silent_part_with(runner).or_else(|| self.only_silent_part()),
+            (true, "bun" | "deno" | "phpunit") => {
+                self.first_silent_part_with(runner).or_else(|| self.only_silent_part())
+            }
             (true, runner) => self.only_silent_part_with(runner).or_else(|| self.only_silent_part()),
         };
         let command = match index {
@@ -169,7 +171,7 @@ impl<'a> CommandList<'a> {
     /// Returns true if a process runs a file of the project as a command of its own, once or in a loop, and no shell looks
     /// at its exit code. What other programs start may be meant to fail.
     fn is_command_whose_failure_counts(&self, process: &TestProcessReport) -> bool {
-        let runs_file = ["node", "python"].contains(&process.program.as_str());
+        let runs_file = ["node", "python", "ruby"].contains(&process.program.as_str());
         if !runs_file || process.is_started_by_another {
             return false;
         }
@@ -200,7 +202,9 @@ impl<'a> CommandList<'a> {
         match runner {
             // One command may print several documents.
             TAP => (0..self.parts.len()).any(|index| self.is_silent(index) || self.has_printed_tap(index)),
-            "go" | "cargo" | "deno" | "bun" => self.parts.iter().any(|part| may_start(&part.command, runner)),
+            "bun" | "cargo" | "deno" | "go" | "phpunit" => {
+                self.parts.iter().any(|part| may_start(&part.command, runner))
+            }
             _ => true,
         }
     }
@@ -223,23 +227,32 @@ impl<'a> CommandList<'a> {
         // Reports of processes that are no command of the project: what one of them started.
         let others = self.commands.get(self.parts.len()..).unwrap_or_default();
         let mut others: Vec<_> = others.iter().filter_map(|command| command.runner.as_deref()).collect();
-        let mut unknown = Vec::new();
-        for (index, part) in self.parts.iter().enumerate() {
-            let Some(command) = self.commands.get(index) else { continue };
-            if !part.command.hides_its_tests() || command.runner.is_some() || command.exit_code == Some(0) {
-                continue;
-            }
+        // Returns true if a report that is of no command yet may be of this one, and takes it.
+        let mut takes_report = |part: &CommandPart| {
             let is_printed = |runner: &&str| {
-                ["bun", "cargo", "deno", "go"].contains(runner) && names(&part.command, runner)
+                ["bun", "cargo", "deno", "go", "phpunit"].contains(runner) && names(&part.command, runner)
             };
             if others.iter().any(is_printed) {
-                continue;
+                return true;
             }
             // The report of a runner that holds ours is that of its own command, and not of another one.
             let own = WITH_REPORTER.iter().copied().find(|runner| part.command.names_runner(runner));
-            match others.iter().position(|runner| own.is_none_or(|own| own == *runner)) {
-                Some(other) => drop(others.remove(other)),
-                None => unknown.push(part.command.text.as_str()),
+            let found = others.iter().position(|runner| own.is_none_or(|own| own == *runner));
+            found.map(|index| others.remove(index)).is_some()
+        };
+        let is_open = |index: &usize| {
+            let command = self.commands.get(*index);
+            command.is_some_and(|command| command.runner.is_none() && command.exit_code != Some(0))
+        };
+        let open: Vec<_> = (0..self.parts.len()).filter(is_open).map(|index| &self.parts[index]).collect();
+        // What is known to have succeeded may be what has reported.
+        for part in open.iter().filter(|part| !part.command.hides_its_tests() && part.command.names_tests()) {
+            takes_report(part);
+        }
+        let mut unknown = Vec::new();
+        for part in open.iter().filter(|part| part.command.hides_its_tests()) {
+            if !takes_report(part) {
+                unknown.push(part.command.text.as_str());
             }
         }
         unknown

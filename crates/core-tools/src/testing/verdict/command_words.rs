@@ -92,7 +92,7 @@ pub(super) enum CommandPartMatch {
 impl CommandPartMatch {
     pub(super) fn of(part: &CommandPart, process: &TestProcessReport) -> Self {
         // Of these the file has been compared, which is all that both have alike.
-        if ["node", "python"].contains(&process.program.as_str()) {
+        if ["node", "python", "ruby"].contains(&process.program.as_str()) {
             return Self::Same;
         }
         let program = process.program.rsplit('/').next().unwrap_or_default();
@@ -161,16 +161,22 @@ impl ScriptCommand {
         }
     }
 
-    /// Returns true if it runs tests, as far as its words say, and its failure is not passed on: by its script, or by a
-    /// shell that it starts.
+    /// Returns true if it runs tests, as far as its words say, and its failure is not passed on: by its script, by a
+    /// shell that it starts, or by a script that it runs.
     pub(super) fn hides_its_tests(&self) -> bool {
-        match self.inner_commands() {
-            Some(mut inner) => inner.iter_mut().any(|inner| {
-                inner.is_hidden |= self.is_hidden;
-                inner.hides_its_tests()
-            }),
-            None => self.is_hidden && self.names_tests(),
-        }
+        // Of a script in a file only what would have reported is told: it may be a build.
+        let hides_runner = |inner: &Self| {
+            (inner.is_hidden || self.is_hidden)
+                && WITH_REPORTER.iter().any(|runner| inner.names_runner(runner))
+        };
+        self.file_commands.iter().any(hides_runner)
+            || match self.inner_commands() {
+                Some(mut inner) => inner.iter_mut().any(|inner| {
+                    inner.is_hidden |= self.is_hidden;
+                    inner.hides_its_tests()
+                }),
+                None => self.is_hidden && self.names_tests(),
+            }
     }
 
     /// Returns true if its words take away what loads our reporter: `python -I`, `env -i`, `sudo`.
@@ -194,7 +200,7 @@ impl ScriptCommand {
     }
 
     /// Returns true if its words name a runner, or a file of tests that a program runs or that is one.
-    fn names_tests(&self) -> bool {
+    pub(super) fn names_tests(&self) -> bool {
         if NO_RUNNERS.contains(&self.program()) {
             return false;
         }
@@ -222,9 +228,9 @@ pub(super) fn is_command_of(part: &CommandPart, process: &TestProcessReport) -> 
     let is_named = |name: &str| words.iter().any(|word| file_name(word) == name);
     let program = process.program.rsplit('/').next().unwrap_or(&process.program);
     // A script that runs its own tests.
-    if program == "python" {
+    if ["python", "ruby"].contains(&program) {
         // A shell may have put the name in its place.
-        let is_named = is_named("python") || is_named("python3");
+        let is_named = is_named(program) || (program == "python" && is_named("python3"));
         return process.arguments.first().is_some_and(|script| words.contains(script))
             || (is_named && words.last().is_some_and(|word| is_of_shell(word)));
     }
@@ -250,5 +256,5 @@ pub(super) fn is_command_of(part: &CommandPart, process: &TestProcessReport) -> 
 /// Returns true for a word that is the path of a file of tests, as far as its name says.
 pub(super) fn names_test_file(word: &str) -> bool {
     let name = word.to_lowercase();
-    !word.starts_with('-') && (name.contains("test") || name.contains("spec"))
+    !word.starts_with('-') && (name.contains("test") || name.contains("spec") || name.ends_with(".t"))
 }

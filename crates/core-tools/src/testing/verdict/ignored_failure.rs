@@ -20,8 +20,8 @@ pub(super) struct IgnoredFailure {
 impl IgnoredFailure {
     /// Returns the failure of a process that reported no test. `folder` is that of the project.
     pub(super) fn of(process: &TestProcessReport, folder: &Path) -> Option<Self> {
-        // Of Python only failures are told.
-        if process.exit_code == Some(0) || (process.program == "python" && process.exit_code.is_none()) {
+        // Of other programs than those of Node only failures are told.
+        if process.exit_code == Some(0) || (process.program != "node" && process.exit_code.is_none()) {
             return None;
         }
         let of_project = |word: &String| match Path::new(word).strip_prefix(folder) {
