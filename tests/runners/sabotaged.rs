@@ -245,3 +245,34 @@ fn makefiles_that_ignore_their_recipes_are_no_success() {
     let report = run_make(&sample, &["perl t/a.t; prove -v t/b.t"], files);
     assert_ne!(report.success, Some(true), "{}", report.to_text());
 }
+
+#[test]
+fn gradle_whose_tests_are_ended_by_one_of_them_is_not_verified() {
+    let sample = sample!("sh");
+    let class = |name: &str, body: &str| {
+        format!(
+            "package demo;\nimport org.junit.*;\npublic class {name} {{ @Test public void a() {{ {body} }} }}\n"
+        )
+    };
+    let xml = "<testsuite name=\"demo.ATest\" tests=\"1\" failures=\"0\"><testcase name=\"a\" classname=\"demo.ATest\" time=\"0.1\"/></testsuite>";
+    // In place of Gradle 4.4.1, which leaves this report of the two classes with `forkEvery = 1`, and exit code 0.
+    let script = format!(
+        "#!/bin/sh\nmkdir -p build/test-results/test\necho '{xml}' > build/test-results/test/TEST-demo.ATest.xml\necho 'BUILD SUCCESSFUL in 1s'\n"
+    );
+    sample.write("gradlew", &script);
+    let program = sample.path().join("gradlew");
+    std::fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let files = [
+        ("build.gradle", "apply plugin: 'java'\n"),
+        ("src/test/java/demo/ATest.java", &*class("ATest", "")),
+        ("src/test/java/demo/BTest.java", &*class("BTest", "System.exit(0);")),
+    ];
+    let report = run(&sample, &files);
+    assert_eq!(outcome(&report), (None, 1, 0, 0), "{}", report.to_text());
+    tells(&report, "src/test/java/demo/BTest.java", "none of them was reported");
+    assert!(report.to_text().starts_with("NOT VERIFIED"), "{}", report.to_text());
+    // A build that filters its tests may have left it out.
+    let report = run(&sample, &[("build.gradle", "apply plugin: 'java'\ntest { exclude '**/B*' }\n")]);
+    assert_eq!(outcome(&report), (Some(true), 1, 0, 0), "{}", report.to_text());
+    tells(&report, "src/test/java/demo/BTest.java", "none of them was reported");
+}

@@ -21,7 +21,8 @@
 //!
 //! `detect` (the runner that the files ask for) → `target` (which tests of which project, and the project's own
 //! command where all are meant: `project_command`) → `plan` (the commands, one file for each runner that needs
-//! special knowledge) → `run` → `parse` (the machine formats, into `results`) → `verdict` → `report`.
+//! special knowledge) → `run` → `parse` (the machine formats, into `results`) → `verdict` → `report`;
+//! after a run of all tests, `not_run` looks for those that the runner has passed over.
 //!
 //! # The verdict
 //!

@@ -3,7 +3,7 @@
 use super::test_files::TestFileSearch;
 use crate::ci::project::Project;
 use crate::testing::report::TestReport;
-use crate::testing::results::TestsNotRun;
+use crate::testing::results::{TestCase, TestsNotRun};
 use std::collections::HashSet;
 
 /// Folders of files that look like tests and are none of the project's.
@@ -27,32 +27,45 @@ struct TestFileKind {
     words: &'static [&'static str],
     /// The file that makes a folder a project of its own, whose tests are none of this run.
     manifest: Option<&'static str>,
+    /// Tests have the names of their classes, which are those of their files, and no files.
+    by_class: bool,
 }
 
-const KINDS: [TestFileKind; 4] = [
+const KINDS: [TestFileKind; 5] = [
     TestFileKind {
         runners: &["ava", "jest", "mocha", "node", "npm", "vitest"],
         is_test: is_test_of_javascript,
         words: &["test(", "it(", "describe(", "suite("],
         manifest: Some("package.json"),
+        by_class: false,
     },
     TestFileKind {
         runners: &["rake", "rspec"],
         is_test: is_test_of_ruby,
         words: &["Minitest::", "Test::Unit", "TestCase", "RSpec", "describe "],
         manifest: None,
+        by_class: false,
     },
     TestFileKind {
         runners: &["pytest"],
         is_test: |name| name.ends_with(".py") && (name.starts_with("test_") || name.ends_with("_test.py")),
         words: &["def test"],
         manifest: None,
+        by_class: false,
     },
     TestFileKind {
         runners: &["phpunit"],
         is_test: |name| name.ends_with(".php"),
         words: &["extends TestCase", "\\TestCase"],
         manifest: None,
+        by_class: true,
+    },
+    TestFileKind {
+        runners: &["gradle", "maven"],
+        is_test: |name| name.ends_with(".java") || name.ends_with(".kt") || name.ends_with(".groovy"),
+        words: &["@Test", "@ParameterizedTest", "extends Specification"],
+        manifest: None,
+        by_class: true,
     },
 ];
 
@@ -77,7 +90,7 @@ pub(super) fn not_run(project: &Project, report: &TestReport, found: &mut Vec<Te
     if report.success != Some(true) || report.deselected > 0 || report.truncated {
         return;
     }
-    let Some(reported) = reported_files(report) else { return };
+    let Some(reported) = reported_files(report, kind) else { return };
     let is_own = |name: &str| !OTHERS.contains(&name);
     let search = TestFileSearch { project, start: ".", enters: &is_own, is_test: &kind.is_test };
     for path in search.run(found) {
@@ -92,23 +105,26 @@ pub(super) fn not_run(project: &Project, report: &TestReport, found: &mut Vec<Te
     }
 }
 
+/// Returns true if the settings of a build say which tests run.
+pub(super) fn selects_tests(project: &Project) -> bool {
+    const WORDS: [&str; 5] = ["exclude", "includeTags", "include ", "filter", "onlyIf"];
+    let files = ["build.gradle", "build.gradle.kts"];
+    files.iter().any(|file| WORDS.iter().any(|word| project.file_contains(file, word)))
+}
+
 /// Returns the names of the files, without their endings, of all tests, or `None` if that of one is not known. A compiler
 /// may have put the file elsewhere, under the same name.
-fn reported_files(report: &TestReport) -> Option<HashSet<&str>> {
-    report
-        .tests
-        .iter()
-        .map(|test| match &test.file {
-            // The class has the name of its file.
-            _ if report.runner == "phpunit" => {
-                let class = test.name.split(['.', ':']).next().unwrap_or_default();
-                Some(class.rsplit('\\').next().unwrap_or(class))
-            }
-            Some(file) => Some(stem(file)),
-            // Of a file that was skipped as a whole.
-            None => test.name.split("::").next().filter(|path| path.ends_with(".py")).map(stem),
-        })
-        .collect()
+fn reported_files<'a>(report: &'a TestReport, kind: &TestFileKind) -> Option<HashSet<&'a str>> {
+    if kind.by_class {
+        let words = |test: &'a TestCase| test.name.split(['.', ':', '\\', '$', ' ', '(']);
+        return Some(report.tests.iter().flat_map(words).collect());
+    }
+    let file = |test: &'a TestCase| match &test.file {
+        Some(file) => Some(stem(file)),
+        // Of a file that was skipped as a whole.
+        None => test.name.split("::").next().filter(|path| path.ends_with(".py")).map(stem),
+    };
+    report.tests.iter().map(file).collect()
 }
 
 /// Returns the name of a file without its last ending.
