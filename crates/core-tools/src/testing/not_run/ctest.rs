@@ -29,7 +29,7 @@ pub(super) fn not_run(project: &Project, tests: &[TestCase], found: &mut Vec<Tes
     }
 }
 
-/// Returns the names in `add_test(NAME name COMMAND …)` and `add_test(name …)`, but for those that CMake puts together.
+/// Returns the names in `add_test(NAME name COMMAND …)` and `add_test(name …)`, but for those that `CMake` puts together.
 fn declared_tests(text: &str) -> Vec<&str> {
     let calls = text.match_indices("add_test").filter_map(|(index, word)| {
         let line = text[..index].rsplit('\n').next().unwrap_or_default();

@@ -54,7 +54,7 @@ impl TestLister<'_> {
             }
             TestRunner::Bats => bats::not_run(self.project, &mut found),
             TestRunner::Ctest if report.success == Some(true) => {
-                ctest::not_run(self.project, &report.tests, &mut found)
+                ctest::not_run(self.project, &report.tests, &mut found);
             }
             TestRunner::Unittest => unittest::not_run(self.project, &mut found),
             _ => {}

@@ -1,11 +1,11 @@
-//! The text of PHPUnit among anything else that a command prints.
+//! The text of `PHPUnit` among anything else that a command prints.
 
 use super::text::{FailureLocation, append_line};
 use crate::testing::results::{
     TestCase, TestCounts, TestProcessReport, TestResults, TestRunProblemKind, TestStatus,
 };
 
-/// Finds the results that PHPUnit prints for people, of each run from its version to its summary. It names the tests that
+/// Finds the results that `PHPUnit` prints for people, of each run from its version to its summary. It names the tests that
 /// failed; the others are counted.
 #[derive(Default)]
 pub(super) struct PhpunitOutput {
@@ -13,7 +13,7 @@ pub(super) struct PhpunitOutput {
     complete: Vec<TestResults>,
 }
 
-/// One run of PHPUnit.
+/// One run of `PHPUnit`.
 #[derive(Default)]
 struct PhpunitRun {
     failed: Vec<TestCase>,
