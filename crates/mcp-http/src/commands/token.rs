@@ -167,7 +167,8 @@ fn rotate(path: &Path, arguments: &RotateTokenArgs) -> Result<ExitCode, TokenErr
         entry.id.clone_from(&id.0);
         entry.hash = hash.to_string();
         let before = entry.expires.map(|end| end.saturating_sub(entry.created));
-        (entry.created, entry.expires) = (now, lifetime.unwrap_or(before).map(|span| now.saturating_add(span)));
+        (entry.created, entry.expires) =
+            (now, lifetime.unwrap_or(before).map(|span| now.saturating_add(span)));
         (previous_end, expires) = (entry.previous.as_ref().map(|previous| previous.expires), entry.expires);
         Ok::<(), TokenError>(())
     })?;
@@ -179,7 +180,9 @@ fn rotate(path: &Path, arguments: &RotateTokenArgs) -> Result<ExitCode, TokenErr
         None => "The secret before has ended.".to_owned(),
     });
     say(&match expires {
-        Some(end) => format!("The new one ends in {}, on {}.", format_span(end.saturating_sub(now)), day(end)),
+        Some(end) => {
+            format!("The new one ends in {}, on {}.", format_span(end.saturating_sub(now)), day(end))
+        }
         None => "The new one has no end.".to_owned(),
     });
     say("The token is printed this once, and not kept:");

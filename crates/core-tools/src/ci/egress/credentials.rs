@@ -58,7 +58,8 @@ impl GatewayCredentials {
             credential.check().map_err(|error| failed(error.into()))?;
             credentials.push(credential);
         }
-        let setup = |problem| EgressError::Credential { rule: "the proxy's own authority".to_owned(), problem };
+        let setup =
+            |problem| EgressError::Credential { rule: "the proxy's own authority".to_owned(), problem };
         let system = system_roots(means.runner).map_err(setup)?;
         let interception =
             Interception::new(credentials, system.as_bytes()).map_err(|error| setup(error.into()))?;
@@ -84,10 +85,7 @@ impl GatewayCredentials {
 }
 
 /// Returns a credential, of which each request reads the secret again.
-fn credential(
-    rule: &CredentialRule,
-    means: &GatewayMeans<'_>,
-) -> Result<HostCredential, CredentialError> {
+fn credential(rule: &CredentialRule, means: &GatewayMeans<'_>) -> Result<HostCredential, CredentialError> {
     match &rule.secret {
         SecretSource::Variable(name) => {
             let value = means.runner.environment_value(name).map(OsString::from);

@@ -58,7 +58,9 @@ pub enum EgressError {
         problem: CredentialError,
     },
     /// Too many different lists of hosts, or principals with one, are in use.
-    #[error("{0} different lists of hosts are in use by programs that run, which is the most there may be; stop some of them")]
+    #[error(
+        "{0} different lists of hosts are in use by programs that run, which is the most there may be; stop some of them"
+    )]
     TooManyLists(usize),
 }
 
@@ -70,7 +72,9 @@ pub enum CredentialError {
     #[error("the variable `{0}` is not set in the server's environment, or is not Unicode")]
     NoVariable(String),
     /// The file of the secret lies where tools and programs read.
-    #[error("the file of its secret lies in a root of the server, where tools and programs read it; keep it elsewhere")]
+    #[error(
+        "the file of its secret lies in a root of the server, where tools and programs read it; keep it elsewhere"
+    )]
     SecretInRoot,
     /// The secret is of a kind that this version does not know.
     #[error("its secret is of a kind that this version does not know")]

@@ -145,7 +145,10 @@ fn remove_idle(slots: &Weak<GatewaySlots>, key: &GatewayKey, idle_lifetime: Dura
 
 impl GatewaySlot {
     /// Returns the time of the last use, or `Some(None)` if no gateway is here. `None` while a call is at it.
-    #[allow(clippy::option_option, reason = "an empty place, and one that cannot be looked at, are two things")]
+    #[allow(
+        clippy::option_option,
+        reason = "an empty place, and one that cannot be looked at, are two things"
+    )]
     fn last_use(self: &Arc<Self>) -> Option<Option<Instant>> {
         // Whoever holds the place holds the lock of all places for it, or is at it already.
         if Arc::strong_count(self) > 1 {
@@ -229,8 +232,7 @@ impl EgressGateway {
 
     /// Returns `command` inside the namespace, with the variables that lead it to the proxy.
     pub(super) fn apply(&self, command: Command, confinement: Confinement) -> Command {
-        let command =
-            command.network_namespace(self.namespace.clone()).envs(proxy_variables(self.address));
+        let command = command.network_namespace(self.namespace.clone()).envs(proxy_variables(self.address));
         match &self.credentials {
             Some(credentials) => credentials.apply(command, confinement),
             None => command.confined(confinement),
