@@ -95,7 +95,7 @@ pub use arguments::InvalidArguments;
 pub use audit::{Audit, AuditFailureMode, CallDecision, CallRecord, Outcome, summarize_arguments};
 pub use call_context::CallContext;
 pub use connection::{Connection, RequestContext};
-pub use effects::WorkspaceEffects;
+pub use effects::{WorkspaceEffects, workspace_within};
 pub use host::{Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::HostLimits;
 pub use observer::CallObserver;

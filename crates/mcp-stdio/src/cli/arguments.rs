@@ -129,6 +129,10 @@ pub(crate) enum Command {
     #[cfg(all(feature = "hooks", target_os = "linux"))]
     #[command(after_help = crate::exec::SHELL_EXAMPLES)]
     Shell(crate::exec::ShellArguments),
+    /// Run the commands of Codex and reach its files, as the role may: the executor that Codex is given
+    #[cfg(all(feature = "hooks", unix))]
+    #[command(after_help = crate::codex_environment::EXAMPLES)]
+    CodexEnvironment(crate::codex_environment::CodexEnvironmentArguments),
     /// Start, watch and end sessions of agents
     #[cfg(all(feature = "sessions", unix))]
     #[command(after_help = session::EXAMPLES)]
