@@ -105,11 +105,14 @@ pub async fn serve<P: ExecutorPolicy>(
         served = connection.read_requests(&mut reader) => served,
         () = ending => Ok(()),
     };
-    // A client that is gone reads nothing, and nobody must wait for it.
-    writing.abort();
     let Connection { processes, sender, .. } = connection;
-    drop(sender);
     processes.shut_down(options.grace).await;
+    drop(sender);
+    // The last answers, which a client that is gone does not read.
+    let abort = writing.abort_handle();
+    if tokio::time::timeout(options.grace, writing).await.is_err() {
+        abort.abort();
+    }
     served
 }
 

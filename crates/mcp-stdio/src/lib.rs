@@ -120,6 +120,8 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
         Some(Command::CodexEnvironment(arguments)) if let Some(command) = arguments.command => {
             return codex_environment::change_settings(&cli.options, &arguments, command);
         }
+        #[cfg(all(feature = "hooks", feature = "sessions", target_os = "linux"))]
+        Some(Command::ExecHolder(arguments)) => return exec::background::hold(&arguments),
         #[cfg(all(feature = "hooks", target_os = "linux"))]
         Some(Command::Shell(arguments)) => return exec::shell(program, &cli.options, &arguments),
         _ => {}

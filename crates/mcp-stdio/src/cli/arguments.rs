@@ -125,6 +125,10 @@ pub(crate) enum Command {
     #[cfg(all(feature = "hooks", target_os = "linux"))]
     #[command(after_help = crate::exec::EXAMPLES)]
     Exec(crate::exec::ExecArguments),
+    /// Become `exec` in the place of a process that waits, as the process of a session
+    #[cfg(all(feature = "hooks", feature = "sessions", target_os = "linux"))]
+    #[command(hide = true)]
+    ExecHolder(crate::exec::background::HolderArguments),
     /// Run a line of bash as `exec` runs a command, for programs that take a shell
     #[cfg(all(feature = "hooks", target_os = "linux"))]
     #[command(after_help = crate::exec::SHELL_EXAMPLES)]

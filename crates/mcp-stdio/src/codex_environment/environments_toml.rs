@@ -81,12 +81,13 @@ pub(super) fn with_entry(text: &str, words: &[String]) -> Result<String, Environ
     let list = list.as_array_mut().ok_or(EnvironmentsError::Form)?;
     list.retain(|entry| entry.get("id").and_then(Value::as_str) != Some(ID));
     list.push(Value::Table(entry(words)));
-
     let mut changed = without_section(text);
     for (key, value) in own_settings() {
         changed = with_setting(&changed, key, &value);
     }
-    let members: Vec<String> = entry(words).iter().map(|(key, value)| line_of(key, value)).collect();
+    let entry = entry(words);
+    let members = ["id", "program", "args"].into_iter().filter_map(|key| Some(line_of(key, entry.get(key)?)));
+    let members: Vec<String> = members.collect();
     let section = format!("[[environments]]\n{}\n", members.join("\n"));
     let kept = changed.trim_end();
     let changed = if kept.is_empty() { section } else { format!("{kept}\n\n{section}") };
@@ -104,7 +105,8 @@ pub(super) fn without_entry(text: &str) -> Result<String, EnvironmentsError> {
     let mut lines = Vec::new();
     for (at, line) in text.lines().enumerate() {
         // Without the entry, a default that names it would be an error.
-        let names_entry = || line.parse::<Table>().is_ok_and(|line| line.get("default") == Some(&Value::from(ID)));
+        let names_entry =
+            || line.parse::<Table>().is_ok_and(|line| line.get("default") == Some(&Value::from(ID)));
         if let Some(before) = line.strip_prefix(BEFORE) {
             lines.push(before);
         } else if !line.ends_with(MARK) && !(at < head && names_entry()) {
