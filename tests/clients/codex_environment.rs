@@ -4,7 +4,7 @@
 use crate::home::{ClientHome, said};
 use crate::hooks::{REFUSED, audit, converse};
 use crate::model::{RequestedCall, ScriptedModel, text};
-use integration_tests::{alive, is_alive, unique_seconds, wait_until, wait_until_gone};
+use integration_tests::{alive, is_alive, sleeping, unique_seconds, wait_until, wait_until_gone};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -135,7 +135,7 @@ fn nothing_survives_codex() {
     let mut command = codex(&home, &model, &["--dangerously-bypass-approvals-and-sandbox"]);
     let mut running =
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_until(LONG, "the command to run", || alive(&format!("sleep {seconds}")).len() >= 2);
+    wait_until(LONG, "the command to run", || sleeping(&seconds).len() == 2);
     let mark = home.path("audit.jsonl").to_str().unwrap().to_owned();
     let executors: Vec<u32> = alive(&mark)
         .into_iter()
@@ -152,7 +152,8 @@ fn nothing_survives_codex() {
     assert!(is_alive(codex));
     let killed = Command::new("kill").args(["-KILL", &codex.to_string()]).status().unwrap();
     assert!(killed.success());
-    wait_until_gone(&format!("sleep {seconds}"), LONG);
+    // Before the sleeps would end by themselves.
+    wait_until_gone(&format!("sleep {seconds}"), LONG / 2);
     wait_until(LONG, "the executor to end", || executors.iter().all(|pid| !is_alive(*pid)));
     running.wait().unwrap();
 }

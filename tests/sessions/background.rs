@@ -1,7 +1,7 @@
 //! `exec --keep-background`: what a command leaves in the background goes on in a session, which shows it and ends it.
 
 use crate::{Daemon, PATIENCE, ask, session};
-use integration_tests::{Project, alive, unique_seconds, wait_until, wait_until_gone};
+use integration_tests::{Project, sleeping, unique_seconds, wait_until, wait_until_gone};
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
@@ -35,7 +35,7 @@ fn what_a_command_leaves_goes_on_in_a_session_that_shows_and_ends_it() {
     assert_eq!((text(&output.stdout).as_str(), output.status.code()), ("typed", Some(3)), "{output:?}");
     let errors = text(&output.stderr);
     assert!(errors.starts_with("err\n") && errors.contains("goes on"), "{errors}");
-    assert_eq!(alive(&format!("sleep {seconds}")).len(), 1, "{errors}");
+    assert_eq!(sleeping(&seconds).len(), 1, "{errors}");
     let listed = sessions(&project);
     assert_eq!(listed.len(), 1, "{listed:?}");
     let id = listed[0]["session_id"].as_str().unwrap();
@@ -79,15 +79,15 @@ fn the_command_gets_signals_and_ends_with_the_one_that_waits_for_it() {
     let seconds = unique_seconds();
     let line = format!("trap 'exit 9' TERM; sleep {seconds} & wait");
     let mut child = keeping(&project, &line).spawn().unwrap();
-    wait_until(PATIENCE, "the command to run", || !alive(&format!("sleep {seconds}")).is_empty());
+    wait_until(PATIENCE, "the command to run", || !sleeping(&seconds).is_empty());
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(9));
     // The shell has ended, and what it has left goes on.
-    assert_eq!(alive(&format!("sleep {seconds}")).len(), 1);
+    assert_eq!(sleeping(&seconds).len(), 1);
     let seconds = unique_seconds();
     let mut child = keeping(&project, &format!("sleep {seconds}; true")).spawn().unwrap();
-    wait_until(PATIENCE, "the command to run", || !alive(&format!("sleep {seconds}")).is_empty());
+    wait_until(PATIENCE, "the command to run", || !sleeping(&seconds).is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
     wait_until_gone(&format!("sleep {seconds}"), PATIENCE);
@@ -100,7 +100,7 @@ fn the_background_ends_with_the_daemon() {
     let seconds = unique_seconds();
     let output = keeping(&project, &format!("sleep {seconds} >/dev/null 2>&1 &")).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert_eq!(alive(&format!("sleep {seconds}")).len(), 1);
+    assert_eq!(sleeping(&seconds).len(), 1);
     drop(daemon);
     wait_until_gone(&format!("sleep {seconds}"), PATIENCE);
 }

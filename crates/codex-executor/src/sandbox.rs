@@ -153,6 +153,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "calls read better with a `json!` than with a reference to one"
+    )]
     fn sandbox(entries: Value, network: &str) -> Value {
         json!({
             "permissions": {

@@ -124,7 +124,7 @@ impl Client {
     }
 
     /// Returns the output of a process to its end, and its exit code. The numbers of its events have no gap.
-    async fn to_end(&mut self, id: &str) -> (String, i64) {
+    async fn read_to_end(&mut self, id: &str) -> (String, i64) {
         let (mut text, mut code, mut seq) = (String::new(), None, 0);
         let mut waiting: Vec<Value> = std::mem::take(&mut self.notifications);
         waiting.reverse();
@@ -197,7 +197,7 @@ async fn a_process_runs_with_both_streams_and_its_exit_code() {
     let line = "printf out; printf err >&2; printf $FROM_CODEX; exit 3";
     let started = client.start_process("p", &["sh", "-c", line], false, false).await;
     assert_eq!(started["result"]["processId"], "p", "{started}");
-    let (text, code) = client.to_end("p").await;
+    let (text, code) = client.read_to_end("p").await;
     assert!(text.contains("outyes") && text.contains("err"), "{text}");
     assert_eq!(code, 3);
     let read = client.ask("process/read", json!({"processId": "p", "afterSeq": null, "waitMs": 1000})).await;
@@ -217,12 +217,12 @@ async fn a_terminal_and_a_pipe_take_input_and_others_do_not() {
     client.start_process("terminal", &["sh", "-c", "tty -s && read x && echo got:$x"], true, false).await;
     let write = json!({"processId": "terminal", "chunk": encoded("typed\n"), "writeId": "1"});
     assert_eq!(client.ask("process/write", write).await["result"]["status"], "accepted");
-    let (text, code) = client.to_end("terminal").await;
+    let (text, code) = client.read_to_end("terminal").await;
     assert!(text.contains("got:typed"), "{text}");
     assert_eq!(code, 0);
     client.start_process("pipe", &["head", "-c", "5"], false, true).await;
     client.ask("process/write", json!({"processId": "pipe", "chunk": encoded("12345")})).await;
-    assert_eq!(client.to_end("pipe").await, ("12345".to_owned(), 0));
+    assert_eq!(client.read_to_end("pipe").await, ("12345".to_owned(), 0));
     client.start_process("closed", &["cat"], false, false).await;
     let refused = client.ask("process/write", json!({"processId": "closed", "chunk": encoded("x")})).await;
     assert_eq!(refused["result"]["status"], "stdinClosed");
@@ -238,13 +238,13 @@ async fn a_process_is_interrupted_and_ended() {
     client.start_process("one", &["sh", "-c", line], false, false).await;
     client.wait_for_output("one", "ready").await;
     client.ask("process/signal", json!({"processId": "one", "signal": "interrupt"})).await;
-    let (text, code) = client.to_end("one").await;
+    let (text, code) = client.read_to_end("one").await;
     assert!(text.contains("interrupted"), "{text}");
     assert_eq!(code, 5);
     client.start_process("two", &["sleep", "1000"], false, false).await;
     let ended = client.ask("process/terminate", json!({"processId": "two"})).await;
     assert_eq!(ended["result"]["running"], true);
-    assert_eq!(client.to_end("two").await.1, 143);
+    assert_eq!(client.read_to_end("two").await.1, 143);
     let ended = client.ask("process/terminate", json!({"processId": "two"})).await;
     assert_eq!(ended["result"]["running"], false);
     client.end().await;
@@ -273,7 +273,7 @@ async fn secrets_in_output_are_masked() {
     let (first, second) = ("ghp_a1B2c3D4e5F6g7", "H8i9J0k1L2m3N4o5P6q7R8");
     let line = format!("printf {first}; printf {second}; echo; echo plain");
     client.start_process("p", &["sh", "-c", &line], false, false).await;
-    let (text, _) = client.to_end("p").await;
+    let (text, _) = client.read_to_end("p").await;
     assert!(!text.contains(first) && text.contains("redacted") && text.contains("plain"), "{text}");
     client.end().await;
 }

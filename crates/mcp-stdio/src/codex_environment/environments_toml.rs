@@ -109,7 +109,7 @@ pub(super) fn without_entry(text: &str) -> Result<String, EnvironmentsError> {
             || line.parse::<Table>().is_ok_and(|line| line.get("default") == Some(&Value::from(ID)));
         if let Some(before) = line.strip_prefix(BEFORE) {
             lines.push(before);
-        } else if !line.ends_with(MARK) && !(at < head && names_entry()) {
+        } else if !(line.ends_with(MARK) || at < head && names_entry()) {
             lines.push(line);
         }
     }
