@@ -286,6 +286,21 @@ impl Commands {
         Ok(self.apply_policies(command)?)
     }
 
+    /// Returns the command that `words` name, in `folder`, with the environment and the confinement of every command, for a
+    /// caller who starts it and follows it.
+    ///
+    /// # Errors
+    /// There is no word, the folder cannot be opened, or the network that the policy allows cannot be kept.
+    pub fn command_of_words(&self, words: &[String], folder: &ConfinedPath) -> Result<Command, CommandError> {
+        let RequestedWords { program, arguments, .. } = RequestedWords::of_vector(words)?;
+        Ok(self.command_in(program, folder)?.args(arguments))
+    }
+
+    /// Returns true if commands are confined, if only in part.
+    pub fn is_confined(&self) -> bool {
+        self.confinement.is_enforced()
+    }
+
     /// Returns the value of a variable that every command inherits, if it does and the server has it.
     #[cfg(feature = "testing")]
     pub(crate) fn inherited_variable(&self, name: &str) -> Option<&str> {

@@ -2,7 +2,7 @@
 
 use super::answer::ToolError;
 use super::approval::ClientApprover;
-use super::effects::CallScopeLimit;
+use super::effects::workspace_within;
 use super::found_tools::FoundTools;
 use super::limits::HostLimits;
 use super::observer::CallObserver;
@@ -13,7 +13,7 @@ use super::tool_directory::ToolDirectory;
 #[cfg(feature = "ci")]
 use crate::ci::EgressLog;
 use crate::redact::Redactor;
-use crate::workspace::{AccessLimit, Workspace};
+use crate::workspace::Workspace;
 use process_runner::ResourceLimits;
 use role_policy::{CallScope, Caller, CredentialRule, Policy, RoleLimits, SystemCallGroup};
 use std::sync::Arc;
@@ -123,12 +123,7 @@ impl CallContext {
     /// # Errors
     /// The process is out of descriptors.
     pub fn within(&self, workspace: &Arc<Workspace>) -> Result<Arc<Workspace>, ToolError> {
-        if self.scope.reaches_all_paths() {
-            return Ok(Arc::clone(workspace));
-        }
-        let limit: Arc<dyn AccessLimit> = Arc::new(CallScopeLimit(self.scope.clone()));
-        let limited = workspace.with_access_limit(&limit).map_err(|error| ToolError::from_error(&error))?;
-        Ok(Arc::new(limited))
+        workspace_within(&self.scope, workspace).map_err(|error| ToolError::from_error(&error))
     }
 
     /// Runs blocking work on a thread of the blocking pool. `work` should look at the token from time to

@@ -98,7 +98,7 @@ pub use audit::{
 };
 pub use call_context::CallContext;
 pub use connection::{Connection, RequestContext};
-pub use effects::WorkspaceEffects;
+pub use effects::{WorkspaceEffects, workspace_within};
 pub use host::{Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::HostLimits;
 pub use observer::CallObserver;

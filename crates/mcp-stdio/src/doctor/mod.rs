@@ -47,6 +47,8 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
             findings.extend(found.toolchains.iter().filter(|tool| tool.name != "git").map(toolchain));
             findings.extend(programs::login_shell(&runner).await);
             findings.push(processes(&runner).await);
+            #[cfg(all(feature = "hooks", unix))]
+            findings.extend(programs::codex_environment(&runner).await);
             findings.extend(role(&settings, &workspace, &runner));
             runner.shutdown(Duration::from_secs(1)).await;
         }
