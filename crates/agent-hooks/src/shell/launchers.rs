@@ -2,7 +2,8 @@
 
 use super::error::ShellError;
 use super::options::{OptionSyntax, SplitOptions, split};
-use super::visitor::LineVisitor;
+use super::arithmetic::is_name;
+use super::visitor::{AssignedValue, LineVisitor};
 use super::word::ShellWord;
 use role_policy::Access;
 
@@ -124,7 +125,12 @@ pub(super) fn add(
                 long_with_value: &["format"],
                 long_plain: &["portability", "verbose"],
             };
-            visitor.command(split(name, arguments, &SYNTAX)?.rest)?;
+            let rest = split(name, arguments, &SYNTAX)?.rest;
+            // The shell's own word stands before a command with its variables.
+            match name == program {
+                true => assignments_and_command(visitor, &rest)?,
+                false => visitor.command(rest)?,
+            }
         }
         "sudo" | "doas" => {
             const SYNTAX: OptionSyntax = OptionSyntax {
@@ -202,7 +208,7 @@ fn env(visitor: &mut impl LineVisitor, arguments: &[ShellWord]) -> Result<(), Sh
     let found = split("env", arguments.get(skipped..).unwrap_or_default(), &SYNTAX)?;
     for (option, value) in &found.options {
         match (option.as_str(), value.as_ref().and_then(ShellWord::value)) {
-            ("u" | "unset", Some(name)) => visitor.assign_for_programs(name.to_owned()),
+            ("u" | "unset", Some(name)) => visitor.assign_for_programs(name.to_owned(), AssignedValue::Number),
             ("C" | "chdir", Some(folder)) => visitor.folder(folder),
             ("u" | "unset" | "C" | "chdir", None) => visitor.folder_varies(),
             _ => {}
@@ -216,17 +222,19 @@ fn assignments_and_command(visitor: &mut impl LineVisitor, words: &[ShellWord]) 
     let name = |word: &ShellWord| {
         // The name is literal even where the value is not, as long as nothing is expanded before the `=`.
         let (name, _) = word.text.split_once('=')?;
-        let is_name =
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_name.then(|| name.to_owned())
+        (word.is_literal || is_name(name)).then(|| name.to_owned())
     };
     let assigned: Vec<String> = words.iter().map_while(name).collect();
+    // A function that programs inherit, and what no shell would take for a name.
+    if let Some(builtin) = assigned.iter().find(|name| !is_name(name)) {
+        return Err(ShellError::Builtin { builtin: builtin.clone() });
+    }
     // An unquoted value that only the run knows could be several words, one of them the program.
     if words.iter().take(assigned.len()).any(|word| !word.is_literal && !word.text.contains("=\"")) {
         return Err(ShellError::DynamicScript { program: "env".to_owned() });
     }
     let command = words.get(assigned.len()..).unwrap_or_default().to_vec();
-    assigned.into_iter().for_each(|name| visitor.assign_for_programs(name));
+    assigned.into_iter().for_each(|name| visitor.assign_for_programs(name, AssignedValue::Text));
     visitor.command(command)
 }
 

@@ -4,6 +4,19 @@ use super::error::ShellError;
 use super::word::ShellWord;
 use role_policy::Access;
 
+/// The kind of a value that a variable is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AssignedValue {
+    /// A number, or nothing.
+    Number,
+    /// Any text.
+    Text,
+    /// Any text, as a value in a declaration. It is a list in brackets if the variable is one.
+    DeclaredText,
+    /// A list of texts.
+    List,
+}
+
 /// Receives what a line does, part by part, from the readers of its syntax and of its commands.
 pub(super) trait LineVisitor: Sized {
     /// Returns the home folder, which `~` stands for.
@@ -30,12 +43,15 @@ pub(super) trait LineVisitor: Sized {
     /// Notes that the folder cannot be known.
     fn folder_varies(&mut self);
 
-    /// Notes that a value is evaluated as more than text.
-    fn evaluates_variables(&mut self);
+    /// Notes that a text is evaluated as more than text.
+    fn evaluates_text(&mut self);
+
+    /// Notes a variable whose value is computed as an expression.
+    fn computes_with(&mut self, name: &str);
 
     /// Notes a variable that programs get.
-    fn assign_for_programs(&mut self, name: String);
+    fn assign_for_programs(&mut self, name: String, value: AssignedValue);
 
     /// Notes a variable of the shell, which programs get only if they got it before.
-    fn assign_in_shell(&mut self, name: String);
+    fn assign_in_shell(&mut self, name: String, value: AssignedValue);
 }
