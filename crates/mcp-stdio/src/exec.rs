@@ -51,9 +51,9 @@ pub(crate) struct ExecArguments {
     /// End the command when this process has ended
     #[arg(long, value_name = "PID")]
     ends_with: Option<u32>,
-    /// A person has agreed to this command: run it where the policy asks for that
-    #[arg(long, hide = true)]
-    approved: bool,
+    /// Id of the grant that a hook left for this command when it had a person asked
+    #[arg(long, hide = true, value_name = "ID")]
+    approved: Option<String>,
     /// Command to run, and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -90,14 +90,13 @@ pub(crate) fn exec(
         arguments.command.iter().map(|word| word.to_str().map(str::to_owned)).collect();
     let words =
         words.ok_or_else(|| Error::Argument("a word of the command is not valid UTF-8".to_owned()))?;
-    let decision = host.decide_command(&words, &folder);
-    let is_approved = decision.verdict == HookVerdict::Ask && arguments.approved;
-    if decision.verdict != HookVerdict::Allow && !is_approved {
+    let decided = host.decide_command(&words, &folder, arguments.approved.as_deref());
+    if decided.decision.verdict != HookVerdict::Allow {
         print_error(&format!(
             "{}: refused for the role {}: {}",
             name(),
             host.caller().role(),
-            decision.reason
+            decided.decision.reason
         ));
         return Ok(ExitCode::from(REFUSED));
     }
@@ -144,7 +143,7 @@ pub(crate) fn exec(
         ));
     }
     let succeeded = matches!(end, ForegroundEnd::Ended { status: ExitStatus::Exited { code: 0 }, .. });
-    host.ended(&decision, &words, succeeded, began.elapsed());
+    host.ended(&decided, &words, succeeded, began.elapsed());
     drop(_held);
     match end {
         ForegroundEnd::TimedOut => print_error(&format!(
@@ -183,7 +182,7 @@ pub(crate) fn shell(
             timeout: None,
             idle_timeout: None,
             ends_with: None,
-            approved: false,
+            approved: None,
             command: words,
         },
     )

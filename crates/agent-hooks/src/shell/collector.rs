@@ -38,6 +38,7 @@ impl<'s> Collector<'s> {
 
     pub(super) fn finish(mut self) -> ShellLine {
         self.line.evaluates_variables |= self.variables.evaluates_text(self.surroundings.variables);
+        self.line.values = self.variables.take_values();
         self.line
     }
 }
@@ -76,12 +77,12 @@ impl LineVisitor for Collector<'_> {
         if builtins::add(self, program, &words)? || launchers::add(self, program, &words)? {
             return Ok(());
         }
-        self.program(words, false);
+        self.program(ShellProgram::new(words));
         Ok(())
     }
 
-    fn program(&mut self, words: Vec<ShellWord>, starts_others: bool) {
-        self.line.programs.push(ShellProgram { words, starts_others });
+    fn program(&mut self, program: ShellProgram) {
+        self.line.programs.push(program);
     }
 
     fn file(&mut self, path: &str, access: Access) {
@@ -109,7 +110,7 @@ impl LineVisitor for Collector<'_> {
     }
 
     fn assign_for_programs(&mut self, name: String, value: AssignedValue) {
-        self.line.evaluates_variables |= variables::is_evaluated(&name, value);
+        self.line.evaluates_variables |= variables::is_evaluated(&name, &value);
         self.variables.assign(&name, value);
         if !self.line.variables.contains(&name) {
             self.line.variables.push(name);
@@ -120,7 +121,7 @@ impl LineVisitor for Collector<'_> {
         if self.surroundings.variables.contains(&name) || variables::changes_shell(&name) {
             self.assign_for_programs(name, value);
         } else {
-            self.line.evaluates_variables |= variables::is_evaluated(&name, value);
+            self.line.evaluates_variables |= variables::is_evaluated(&name, &value);
             self.variables.assign(&name, value);
         }
     }

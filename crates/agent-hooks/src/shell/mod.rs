@@ -19,7 +19,7 @@ mod visitor;
 mod word;
 
 pub use error::ShellError;
-pub use shell_line::{ShellFile, ShellLine, ShellProgram, ShellSurroundings};
+pub use shell_line::{ShellFile, ShellLine, ShellProgram, ShellSurroundings, VariableValues};
 pub use word::ShellWord;
 
 use collector::Collector;

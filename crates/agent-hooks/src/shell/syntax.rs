@@ -131,10 +131,17 @@ impl<V: LineVisitor> Walk<'_, V> {
                 }
                 if let Some(variable) = node.child_by_field_name("variable") {
                     let values = all_children(node).filter(|(_, field)| *field == Some("value"));
-                    let mut values = values.map(|(value, _)| value).peekable();
-                    // Without values the variable gets the words of the line's caller.
-                    let are_numbers = values.peek().is_some() && values.all(|value| self.is_number(value));
-                    let value = if are_numbers { AssignedValue::Number } else { AssignedValue::Text };
+                    let values: Vec<Node<'_>> = values.map(|(value, _)| value).collect();
+                    let value = match values.as_slice() {
+                        // The words of the line's caller.
+                        [] => AssignedValue::Text,
+                        values if values.iter().all(|value| self.is_number(*value)) => AssignedValue::Number,
+                        values => {
+                            let home = self.visitor.home();
+                            let word = |value: &Node<'_>| evaluate(*value, self.source, home);
+                            AssignedValue::Words(values.iter().map(word).collect())
+                        }
+                    };
                     let name = self.text(variable).to_owned();
                     self.visitor.assign_in_shell(name, value);
                 }
@@ -401,8 +408,12 @@ impl<V: LineVisitor> Walk<'_, V> {
             // Elements are not told apart: any of them could be text.
             _ if name.kind() != "variable_name" => AssignedValue::List,
             Some(value) if value.kind() == "array" => AssignedValue::List,
-            Some(value) if !self.is_number(value) => AssignedValue::Text,
-            _ => AssignedValue::Number,
+            Some(value) if self.is_number(value) => AssignedValue::Number,
+            Some(_) if all_children(node).any(|(child, _)| child.kind() == "+=") => AssignedValue::Text,
+            Some(value) => {
+                AssignedValue::Words(vec![evaluate(value, self.source, self.visitor.home())])
+            }
+            None => AssignedValue::Number,
         };
         command.assigned.push((text.split('[').next().unwrap_or(text).to_owned(), value));
         self.children(node, place)
@@ -504,7 +515,9 @@ impl<V: LineVisitor> Walk<'_, V> {
                     }
                     for (name, value) in command.assigned {
                         let value = match value {
-                            AssignedValue::Text if !is_literal => AssignedValue::DeclaredText,
+                            AssignedValue::Words(_) | AssignedValue::Text if !is_literal => {
+                                AssignedValue::DeclaredText
+                            }
                             value => value,
                         };
                         self.visitor.assign_for_programs(name, value);

@@ -2,8 +2,9 @@
 //! them any text.
 
 use super::arithmetic::is_name;
+use super::shell_line::VariableValues;
 use super::visitor::AssignedValue;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Variables that change how the shell itself reads what follows, whether or not programs inherit them.
 const OF_SHELL: [&str; 7] = ["PATH", "IFS", "CDPATH", "GLOBIGNORE", "HOME", "EXECIGNORE", "BASH_XTRACEFD"];
@@ -38,9 +39,9 @@ const TEXTS: [&str; 13] = [
 ];
 
 /// Returns true if the shell would evaluate a value of this kind when `name` is given it.
-pub(super) fn is_evaluated(name: &str, value: AssignedValue) -> bool {
+pub(super) fn is_evaluated(name: &str, value: &AssignedValue) -> bool {
     // The name of a function that programs inherit is none of a variable.
-    RUN.contains(&name) || !is_name(name) || value != AssignedValue::Number && COMPUTED.contains(&name)
+    RUN.contains(&name) || !is_name(name) || *value != AssignedValue::Number && COMPUTED.contains(&name)
 }
 
 /// Returns true if the shell itself uses the variable.
@@ -55,12 +56,12 @@ pub(super) struct VariableUse {
     lists: BTreeSet<String>,
     declared: BTreeSet<String>,
     computed: BTreeSet<String>,
+    values: BTreeMap<String, VariableValues>,
 }
 
 impl VariableUse {
     pub(super) fn assign(&mut self, name: &str, value: AssignedValue) {
-        let (is_list, is_declared) =
-            (value == AssignedValue::List, value == AssignedValue::DeclaredText);
+        let (is_list, is_declared) = (value == AssignedValue::List, value == AssignedValue::DeclaredText);
         for (names, is_one) in [
             (&mut self.texts, value != AssignedValue::Number),
             (&mut self.lists, is_list),
@@ -70,6 +71,18 @@ impl VariableUse {
                 names.insert(name.to_owned());
             }
         }
+        let value = match value {
+            AssignedValue::Number => VariableValues::Number,
+            AssignedValue::Words(words) => VariableValues::Words(words),
+            _ => VariableValues::Unknown,
+        };
+        let values = self.values.remove(name).map_or(value.clone(), |values| values.or(value));
+        self.values.insert(name.to_owned(), values);
+    }
+
+    /// Returns the values that the line gives to each variable.
+    pub(super) fn take_values(&mut self) -> BTreeMap<String, VariableValues> {
+        std::mem::take(&mut self.values)
     }
 
     pub(super) fn compute(&mut self, name: &str) {

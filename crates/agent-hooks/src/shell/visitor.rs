@@ -1,16 +1,19 @@
 //! [`LineVisitor`]: the receiver of what a line does.
 
 use super::error::ShellError;
+use super::shell_line::ShellProgram;
 use super::word::ShellWord;
 use role_policy::Access;
 
 /// The kind of a value that a variable is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AssignedValue {
     /// A number, or nothing.
     Number,
     /// Any text.
     Text,
+    /// One of these words.
+    Words(Vec<ShellWord>),
     /// Any text, as a value in a declaration. It is a list in brackets if the variable is one.
     DeclaredText,
     /// A list of texts.
@@ -32,7 +35,7 @@ pub(super) trait LineVisitor: Sized {
     fn command(&mut self, words: Vec<ShellWord>) -> Result<(), ShellError>;
 
     /// Adds a program.
-    fn program(&mut self, words: Vec<ShellWord>, starts_others: bool);
+    fn program(&mut self, program: ShellProgram);
 
     /// Adds a file that the line opens.
     fn file(&mut self, path: &str, access: Access);
