@@ -1,9 +1,10 @@
 //! Refuses a program that would change one of the files that decide what an agent may do, by the words that it is given.
 
-use crate::judge::{Denial, Judgement};
+use crate::judge::{Denial, Judgement, ProtectedPath};
 use crate::line::base_name;
 use crate::shell::{ShellLine, ShellProgram, ShellWord};
 use crate::word_pattern::{KnownValues, WordPattern};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Programs that only read the files they are given.
@@ -37,7 +38,11 @@ impl Judgement<'_> {
         let arguments = program.words.get(1..).unwrap_or_default();
         let arguments = if is_reader(name, arguments) { &[] } else { arguments };
         let is_remover = REMOVERS.contains(&name);
-        let known = KnownValues { home: self.surroundings.home, assigned: &line.values };
+        let known = KnownValues {
+            home: self.surroundings.home,
+            assigned: &line.values,
+            budget: &self.evaluations,
+        };
         for word in arguments.iter().chain(&program.removed) {
             let patterns = WordPattern::of(word, known).into_iter().flat_map(WordPattern::with_values);
             for pattern in patterns {
@@ -66,16 +71,34 @@ impl Judgement<'_> {
 
     /// Returns true if a path of this pattern is a protected file, or a folder with one that is no folder above a root.
     fn reaches_protected(&self, pattern: &WordPattern, is_remover: bool) -> bool {
-        self.protected.iter().any(|file| {
-            // The shell finds only what is there.
-            if pattern.is_glob() && !self.may_exist(file) {
+        let text = pattern.text();
+        self.protected_paths().iter().any(|protected| {
+            if protected.is_above_root && !is_remover {
                 return false;
             }
-            file.ancestors().any(|path| {
-                let is_above_root = self.workspace.roots().any(|root| root.starts_with(path));
-                let may_name = !is_above_root || (is_remover && path.parent().is_some() && self.may_exist(file));
-                may_name && pattern.can_be(&path.to_string_lossy())
-            })
+            let is_named = match &text {
+                Some(text) => *text == protected.path,
+                None => pattern.can_be(&protected.path),
+            };
+            // The shell finds only what is there, and only what is there is removed with a root.
+            let must_exist = pattern.is_glob() || protected.is_above_root;
+            is_named && (!must_exist || self.may_exist(&protected.file))
+        })
+    }
+
+    fn protected_paths(&self) -> &[ProtectedPath] {
+        self.protected_paths.get_or_init(|| {
+            // The same file may be protected under several settings.
+            let files: BTreeSet<&PathBuf> = self.protected.iter().collect();
+            let mut paths = Vec::new();
+            for file in files {
+                for path in file.ancestors().filter(|path| path.parent().is_some()) {
+                    let is_above_root = self.workspace.roots().any(|root| root.starts_with(path));
+                    let (path, file) = (path.to_string_lossy().into_owned(), file.clone());
+                    paths.push(ProtectedPath { path, file, is_above_root });
+                }
+            }
+            paths
         })
     }
 

@@ -1,8 +1,12 @@
 //! [`WordPattern`]: the texts that a word of a line can become.
 
 use crate::shell::{ShellWord, VariableValues};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// The most words of a line whose values are worked out. Those behind them are unknown, so that no line takes long to judge.
+pub(crate) const MAX_EVALUATIONS: usize = 256;
 
 /// The most texts, with their unknown parts, that one word is taken for. A word with more is unknown as a whole.
 const MAX_ALTERNATIVES: usize = 64;
@@ -34,6 +38,8 @@ pub(crate) struct KnownValues<'a> {
     pub(crate) home: Option<&'a str>,
     /// The values that the line itself gives.
     pub(crate) assigned: &'a BTreeMap<String, VariableValues>,
+    /// The evaluations that are left.
+    pub(crate) budget: &'a Cell<usize>,
 }
 
 impl WordPattern {
@@ -44,6 +50,15 @@ impl WordPattern {
     /// Returns the patterns of the texts that `word` can become.
     pub(crate) fn of(word: &ShellWord, known: KnownValues<'_>) -> Vec<Self> {
         alternatives(word, known, 0)
+    }
+
+    /// Returns the text, if every part of it is known.
+    pub(crate) fn text(&self) -> Option<String> {
+        let characters = self.0.iter().map(|part| match part {
+            Part::Character(character) => Some(*character),
+            _ => None,
+        });
+        characters.collect()
     }
 
     /// Returns true if some part is found by the shell, in a folder.
@@ -157,9 +172,11 @@ fn alternatives(word: &ShellWord, known: KnownValues<'_>, depth: usize) -> Vec<W
         return vec![WordPattern::literal(text)];
     }
     let unknown = || vec![WordPattern(vec![Part::Text])];
-    if depth > MAX_DEPTH {
+    let left = known.budget.get();
+    if depth > MAX_DEPTH || left == 0 {
         return unknown();
     }
+    known.budget.set(left - 1);
     read(&word.text, known, depth).unwrap_or_else(unknown)
 }
 
@@ -257,7 +274,8 @@ mod tests {
 
     fn patterns(source: &str, values: &[(&str, VariableValues)]) -> Vec<WordPattern> {
         let assigned = values.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let known = KnownValues { home: Some("/home/me"), assigned: &assigned };
+        let budget = Cell::new(MAX_EVALUATIONS);
+        let known = KnownValues { home: Some("/home/me"), assigned: &assigned, budget: &budget };
         WordPattern::of(&ShellWord { text: source.to_owned(), is_literal: false }, known)
     }
 
@@ -305,6 +323,14 @@ mod tests {
         assert!(!can_be("out$i.txt", &names, "/p/.mcp.json"));
         assert!(can_be("$f", &[("f", words(&["a", ".mcp.json"]))], "/p/.mcp.json"));
         assert!(can_be("$f", &[("f", VariableValues::Unknown)], "/p/.mcp.json"));
+    }
+
+    #[test]
+    fn variables_that_name_each_other_take_no_time() {
+        let dynamic = |text: &str| ShellWord { text: text.to_owned(), is_literal: false };
+        let words = |name: &str| VariableValues::Words((0..60).map(|_| dynamic(name)).collect());
+        let names = [("a", words("$b")), ("b", words("$c")), ("c", words("$d")), ("d", words("$a"))];
+        assert!(can_be("$a$b$c", &names, "/p/.mcp.json"));
     }
 
     #[test]

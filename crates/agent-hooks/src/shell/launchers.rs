@@ -367,6 +367,11 @@ fn found_paths(words: &[ShellWord]) -> Vec<String> {
         (option.value() == Some("-name")).then(|| name.value().filter(is_plain)).flatten()
     });
     let name = name.filter(|_| !has_choice).unwrap_or_default();
+    // Each of them takes the place of each `{}`.
+    const MAX_STARTS: usize = 16;
+    if starts.len() > MAX_STARTS {
+        return vec![ADDED.to_owned()];
+    }
     let starts = if starts.is_empty() { vec![".".to_owned()] } else { starts };
     starts.iter().map(|start| format!("{start}/\"$(find)\"{name}")).collect()
 }

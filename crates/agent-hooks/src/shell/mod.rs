@@ -10,6 +10,7 @@ mod collector;
 mod conditions;
 mod declarations;
 mod error;
+mod expansions;
 mod launchers;
 mod options;
 mod shell_line;

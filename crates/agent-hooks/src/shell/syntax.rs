@@ -3,10 +3,10 @@
 //! Every kind of node is named here. One that is not, and a node that the parser had to guess, makes the line one that
 //! cannot be judged.
 
-use super::arithmetic::{self, is_name, is_number, split_name};
-use super::conditions;
+use super::arithmetic::{self, is_number};
 use super::declarations;
 use super::error::ShellError;
+use super::expansions;
 use super::shell_line::MAX_LINE_BYTES;
 use super::visitor::{AssignedValue, LineVisitor};
 use super::word::{ShellWord, evaluate};
@@ -192,11 +192,13 @@ impl<V: LineVisitor> Walk<'_, V> {
                 self.children(node, place)
             }
             "test_command" | "compound_statement" => {
-                self.condition(node);
+                let text = self.text(node).to_owned();
+                expansions::read_condition(&text, self.visitor);
                 self.children(node, place)
             }
             "array" => {
-                self.array(node);
+                let text = self.text(node).to_owned();
+                expansions::read_array(&text, self.visitor);
                 self.children(node, place)
             }
             "raw_string" | "ansi_c_string" if place.in_quotes => Err(self.not_understood(node)),
@@ -270,78 +272,10 @@ impl<V: LineVisitor> Walk<'_, V> {
         Ok(())
     }
 
-    /// Reads `((…))`, `[[ … ]]` and `[ … ]`.
-    fn condition(&mut self, node: Node<'_>) {
-        let text = self.text(node).to_owned();
-        if let Some(inner) = text.strip_prefix("((") {
-            match inner.strip_suffix("))") {
-                Some(inner) => arithmetic::read(inner, self.visitor),
-                None => self.visitor.evaluates_text(),
-            }
-        } else if text.starts_with("[[") {
-            conditions::read_double_bracket(&text, self.visitor);
-        } else if text.starts_with('[') {
-            conditions::read_bracket(&text, self.visitor);
-        }
-    }
-
-    /// Reads the indices of `([index]=value …)`.
-    fn array(&mut self, node: Node<'_>) {
-        let text = self.text(node).to_owned();
-        for (at, _) in text.match_indices('[') {
-            let begins_word = text[..at].ends_with(|before: char| before == '(' || before.is_whitespace());
-            let index = begins_word.then(|| text[at + 1..].split_once(']')).flatten();
-            match index {
-                Some((index, behind)) if behind.starts_with('=') || behind.starts_with("+=") => {
-                    arithmetic::read(index, self.visitor);
-                }
-                _ if begins_word && text[at..].contains("]=") | text[at..].contains("]+=") => {
-                    self.visitor.evaluates_text();
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// Judges the operators of `${…}`.
     fn expansion(&mut self, node: Node<'_>) -> Result<(), ShellError> {
         let text = self.text(node).to_owned();
-        let inner = text.strip_prefix("${").and_then(|text| text.strip_suffix('}'));
-        let inner = inner.ok_or_else(|| self.not_understood(node))?;
-        // `${!x}` follows a name that may have an index; `${!x[@]}` and `${!x*}` are lists of names.
-        if let Some(name) = inner.strip_prefix('!') {
-            let is_list = ["[@]", "[*]", "@", "*"]
-                .iter()
-                .any(|end| name.strip_suffix(end).is_some_and(is_name));
-            if !is_list && !name.is_empty() {
-                self.visitor.evaluates_text();
-            }
-            return Ok(());
-        }
-        let inner = inner.strip_prefix('#').filter(|rest| !rest.is_empty()).unwrap_or(inner);
-        let name_length = match split_name(inner) {
-            Some((name, _)) => name.len(),
-            None if inner.starts_with(|first: char| first.is_ascii_digit()) => {
-                inner.len() - inner.trim_start_matches(|digit: char| digit.is_ascii_digit()).len()
-            }
-            None if inner.starts_with(['@', '*', '#', '?', '-', '$', '!']) => 1,
-            None => return Err(self.not_understood(node)),
-        };
-        let mut behind = &inner[name_length..];
-        if behind.starts_with('[') {
-            behind = &behind[bracketed(behind).ok_or_else(|| self.not_understood(node))?..];
-        }
-        match behind.split_at_checked(1) {
-            // `${x@P}` runs the commands in the value.
-            Some(("@", operator)) if !["Q", "E", "U", "u", "L", "A", "a", "K", "k"].contains(&operator) => {
-                self.visitor.evaluates_text();
-            }
-            // `${x:from:length}`
-            Some((":", range)) if !range.starts_with(['-', '=', '?', '+']) => {
-                arithmetic::read(range, self.visitor);
-            }
-            _ => {}
-        }
+        expansions::read_parameter(&text, self.visitor).ok_or_else(|| self.not_understood(node))?;
         let assigns = all_children(node).any(|(child, _)| matches!(child.kind(), ":=" | "="));
         if assigns && let Some(name) = named_children(node).find(|child| child.kind() == "variable_name") {
             let name = self.text(name).to_owned();
@@ -572,22 +506,6 @@ fn all_children(node: Node<'_>) -> impl Iterator<Item = (Node<'_>, Option<&'stat
 
 fn named_children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     all_children(node).map(|(child, _)| child).filter(Node::is_named)
-}
-
-/// Returns the length of the text in square brackets at the start of `text`, with the brackets.
-fn bracketed(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'[' => depth += 1,
-            b']' => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at + 1);
-        }
-    }
-    None
 }
 
 /// Returns true if text that the parser took for plain has something in it that bash would run.
