@@ -202,6 +202,7 @@ impl<V: LineVisitor> Walk<'_, V> {
                 self.children(node, place)
             }
             "raw_string" | "ansi_c_string" if place.in_quotes => Err(self.not_understood(node)),
+            "ansi_c_string" if !is_whole_ansi_string(self.text(node)) => Err(self.not_understood(node)),
             "program"
             | "list"
             | "pipeline"
@@ -366,6 +367,11 @@ impl<V: LineVisitor> Walk<'_, V> {
         if word.ends_with("]}") && !word.contains("${") {
             return Err(self.not_understood(node));
         }
+        // Bash joins lines before it looks for the end of such a body.
+        let is_heredoc = node.kind() == "heredoc_redirect";
+        if is_heredoc && !self.is_quoted_heredoc(node) && self.text(node).contains("\\\n") {
+            return Err(self.not_understood(node));
+        }
         let below = Place { depth: place.depth + 1, ..place };
         let mut operator = String::new();
         let mut has_target = false;
@@ -506,6 +512,21 @@ fn all_children(node: Node<'_>) -> impl Iterator<Item = (Node<'_>, Option<&'stat
 
 fn named_children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     all_children(node).map(|(child, _)| child).filter(Node::is_named)
+}
+
+/// Returns true if `text` is one `$'…'` as bash reads it: its first quote that no backslash stands before is its last character.
+fn is_whole_ansi_string(text: &str) -> bool {
+    let Some(inner) = text.strip_prefix("$'") else { return false };
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            // `\c` takes characters in ways of its own.
+            '\\' if characters.next().is_none_or(|escaped| escaped == 'c') => return false,
+            '\'' => return characters.next().is_none(),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns true if text that the parser took for plain has something in it that bash would run.

@@ -9,9 +9,9 @@
 #![cfg(unix)]
 
 mod corpus;
+mod quoting;
 
 use agent_hooks::shell::{ShellSurroundings, read};
-use corpus::LINES;
 use std::collections::BTreeSet;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -109,7 +109,7 @@ fn bash_starts_nothing_that_was_not_found_in_the_line() {
     if !has_bash() {
         return;
     }
-    let lines: Vec<String> = LINES.iter().map(|line| (*line).to_owned()).collect();
+    let lines: Vec<String> = corpus::LINES.iter().chain(quoting::LINES).map(|line| (*line).to_owned()).collect();
     let (wrong, accepted) = differences(&lines);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(accepted > lines.len() / 3, "only {accepted} of {} were read", lines.len());
