@@ -2,9 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "it reads settings of the kernel")]
 
 use super::finding::{DoctorFinding, note, ok};
-use process_runner::{
-    CgroupUnavailable, ConfinementLevel, ConfinementStatus, ConfinementUnavailable, ResourceControls,
-};
+use process_runner::{ConfinementLevel, ConfinementStatus, ConfinementUnavailable};
 
 /// The open files that are enough for ordinary work: each running program, session and followed log has some.
 const MIN_DESCRIPTORS: u64 = 1024;
@@ -97,21 +95,6 @@ pub(super) fn confinement(
             "run Linux 6.12 or newer, and let this user make user namespaces (`sysctl user.max_user_namespaces` above 0, \
              `kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu; in a container, a seccomp profile that allows \
              `unshare`, and a `/proc` without masks)",
-        ),
-    }
-}
-
-/// Reports the means by which the resources of programs are limited, for roles that limit them.
-pub(super) fn resource_limits(controls: &ResourceControls) -> DoctorFinding {
-    match &controls.no_cgroup {
-        None => ok("resource limits", controls.to_string()),
-        // Nothing can be done there.
-        Some(CgroupUnavailable::NotLinux) => ok("resource limits", controls.to_string()),
-        Some(_) => note(
-            "resource limits",
-            controls.to_string(),
-            "to limit the memory, processes and processor time of a role's programs together, run the server in a \
-             systemd unit with `Delegate=yes` (docs/confinement.md)",
         ),
     }
 }
