@@ -39,6 +39,9 @@ pub struct ForegroundRun {
     ends_with: Option<u32>,
 }
 
+/// Is told the end of a command whose background goes on.
+type CommandEndCallback = Box<dyn FnOnce(&ForegroundEnd)>;
+
 /// The end of a run in the foreground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -47,7 +50,8 @@ pub enum ForegroundEnd {
     Ended {
         /// The way in which it ended.
         status: ExitStatus,
-        /// The processes that it left behind, which were killed.
+        /// The processes that it left behind. They were killed, or go on where
+        /// [`run_keeping_background`](ForegroundRun::run_keeping_background) says so.
         leftovers: usize,
     },
     /// It ran longer than the time limit and was ended.
@@ -87,6 +91,23 @@ impl ForegroundRun {
     /// # Errors
     /// The command did not start, or cannot be followed.
     pub fn run(self) -> Result<ForegroundEnd, Error> {
+        self.run_tree(None)
+    }
+
+    /// Runs the command to its end as [`run`](Self::run) does, and lets go on what it has left in the background. `on_end` is
+    /// told the end of the command. The call returns when nothing is left; a signal that asks this process to end, such as
+    /// `SIGTERM`, ends the background.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn run_keeping_background(
+        self,
+        on_end: impl FnOnce(&ForegroundEnd) + 'static,
+    ) -> Result<ForegroundEnd, Error> {
+        self.run_tree(Some(Box::new(on_end)))
+    }
+
+    fn run_tree(self, on_end: Option<CommandEndCallback>) -> Result<ForegroundEnd, Error> {
         self.command.check_input()?;
         let failed = |error: io::Error| Error::from(self.command.error(SpawnErrorKind::Other, Some(error)));
         let owner = match self.ends_with.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
@@ -109,7 +130,21 @@ impl ForegroundRun {
             guardian.as_ref().and_then(GuardianLink::pid),
         )?;
         let end = self.follow(&mut tree, &owner);
-        let leftovers = tree.end(matches!(end, ForegroundEnd::Ended { .. }));
+        let ended_itself = matches!(end, ForegroundEnd::Ended { .. });
+        let leftovers = match (on_end, end) {
+            (Some(on_end), ForegroundEnd::Ended { status, .. }) => {
+                on_end(&ForegroundEnd::Ended { status, leftovers: tree.background() });
+                let limits = self.command.limits.clone().unwrap_or_else(Limits::unlimited);
+                tree.wait_for_background(limits.term_grace);
+                tree.end(ended_itself)
+            }
+            (Some(on_end), end) => {
+                let leftovers = tree.end(ended_itself);
+                on_end(&end);
+                leftovers
+            }
+            (None, _) => tree.end(ended_itself),
+        };
         drop(supervised);
         if let Some(guardian) = guardian {
             guardian.dismiss();
@@ -148,6 +183,14 @@ impl ForegroundRun {
             tree.pass_signals_on();
         }
     }
+}
+
+/// Gives the standard streams of this process back: `/dev/null` takes their place, so that nobody waits for their end.
+///
+/// # Errors
+/// There is no `/dev/null`, or it cannot be opened.
+pub fn release_standard_streams() -> io::Result<()> {
+    foreground::release_standard_streams()
 }
 
 /// The exit code of a command that was ended at a limit, which `timeout(1)` uses too.

@@ -102,7 +102,7 @@ pub use environment::EnvPolicy;
 pub use error::{Error, SpawnError, SpawnErrorKind, SystemResource};
 pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEvent};
 #[cfg(target_os = "linux")]
-pub use foreground::{ForegroundEnd, ForegroundRun, end_as};
+pub use foreground::{ForegroundEnd, ForegroundRun, end_as, release_standard_streams};
 pub use leftover::{LeftoverDecision, LeftoverTree, RunOwner, owned_by};
 pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
 pub use lines::OutputLine;

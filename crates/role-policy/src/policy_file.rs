@@ -6,10 +6,12 @@ use crate::path_rule::PathRule;
 use crate::problem::{PolicyProblem, Severity};
 use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, ToolSelector};
 use crate::system_calls::SystemCallGroup;
-use egress_proxy::{AllowedHosts, NetworkAccess};
+use egress_proxy::{AllowedHosts, CredentialRule, NetworkAccess};
 use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+mod credentials;
 
 /// The largest weight that the kernel takes.
 const MAX_CPU_WEIGHT: u64 = 10_000;
@@ -51,6 +53,9 @@ pub(crate) struct DraftRole {
     pub(crate) roots: Option<Vec<String>>,
     /// The network that programs may reach, and its line.
     pub(crate) network: Option<(usize, NetworkAccess)>,
+    /// Credentials that the proxy puts into requests of programs, with their lines. A role has those of the roles that it
+    /// extends too.
+    pub(crate) credentials: Vec<(usize, CredentialRule)>,
     /// Groups of system calls that programs may make. A role has those of the roles that it extends too.
     pub(crate) system_calls: Vec<SystemCallGroup>,
     pub(crate) limits: RoleLimits,
@@ -260,7 +265,7 @@ impl DraftReader<'_> {
     }
 
     fn role(&mut self, name: LocatedText, table: &DeTable<'_>) -> DraftRole {
-        const KEYS: [&str; 15] = [
+        const KEYS: [&str; 16] = [
             "description",
             "extends",
             "allow",
@@ -270,6 +275,7 @@ impl DraftReader<'_> {
             "documents",
             "roots",
             "network",
+            "credentials",
             "system_calls",
             "limits",
             "require",
@@ -289,6 +295,7 @@ impl DraftReader<'_> {
                 "documents" => role.documents = self.strings(value, key),
                 "roots" => role.roots = Some(self.folders(value, key)),
                 "network" => role.network = self.network(value).map(|network| (line, network)),
+                "credentials" => role.credentials = self.credentials(value),
                 "system_calls" => role.system_calls = self.system_calls(value),
                 "limits" => role.limits = self.limits(value),
                 "require" => {

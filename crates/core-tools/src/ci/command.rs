@@ -167,7 +167,7 @@ impl Commands {
 
     /// Returns `command` behind the confinement and the limits of every command, with its own environment.
     pub(crate) fn confine(&self, command: Command) -> Result<Command, EgressError> {
-        self.confinement.apply(command.resource_limits(self.resource_limits))
+        self.confinement.apply(command.resource_limits(self.resource_limits), &self.runner)
     }
 
     /// Returns `command` behind the confinement of every command and without a network, for programs of the server's own
@@ -193,11 +193,10 @@ impl Commands {
     #[cfg(feature = "git")]
     pub(crate) fn confine_with_ssh_agent(&self, command: Command) -> Result<Command, EgressError> {
         let socket = self.runner.environment_value("SSH_AUTH_SOCK").map(Path::new);
-        let command = self.confine(command)?;
-        Ok(match (self.confinement.confinement(), socket.filter(|path| path.is_absolute())) {
-            (Some(confinement), Some(socket)) => command.confined(confinement.write(socket)),
-            _ => command,
-        })
+        match socket.filter(|path| path.is_absolute()) {
+            Some(socket) => self.confinement.clone().write(socket).apply(command, &self.runner),
+            None => self.confine(command),
+        }
     }
 
     /// Returns the runner of the commands.
@@ -285,6 +284,21 @@ impl Commands {
         #[cfg(not(unix))]
         let command = Command::new(program, folder.to_absolute());
         Ok(self.apply_policies(command)?)
+    }
+
+    /// Returns the command that `words` name, in `folder`, with the environment and the confinement of every command, for a
+    /// caller who starts it and follows it.
+    ///
+    /// # Errors
+    /// There is no word, the folder cannot be opened, or the network that the policy allows cannot be kept.
+    pub fn command_of_words(&self, words: &[String], folder: &ConfinedPath) -> Result<Command, CommandError> {
+        let RequestedWords { program, arguments, .. } = RequestedWords::of_vector(words)?;
+        Ok(self.command_in(program, folder)?.args(arguments))
+    }
+
+    /// Returns true if commands are confined, if only in part.
+    pub fn is_confined(&self) -> bool {
+        self.confinement.is_enforced()
     }
 
     /// Returns the value of a variable that every command inherits, if it does and the server has it.

@@ -26,7 +26,7 @@ use crate::environment::InheritedEnv;
 use crate::error::{Error, SpawnErrorKind};
 use crate::outcome::ExitStatus;
 
-pub(crate) use super::sys::die_by;
+pub(crate) use super::sys::{die_by, release_standard_streams};
 
 /// The signals that are passed on to the command if another process sends them. A key of the terminal, and a change of its
 /// size, reach the command without help: it is in the same process group.
@@ -211,6 +211,37 @@ impl ForegroundTree {
             }
             self.wait(Some(left), &TreeOwner::none());
             while sys::next_signal(self.signals.as_fd()).is_some() {}
+        }
+    }
+
+    /// Returns the number of processes that the command, which has ended, has left behind.
+    pub(crate) fn background(&self) -> usize {
+        self.reap_orphans();
+        self.members().iter().filter(|member| member.pid != self.leader.pid()).count()
+    }
+
+    /// Waits until nothing is left of the tree, or a signal asks this process to end: then the tree is asked to, and has
+    /// `grace` for it.
+    pub(crate) fn wait_for_background(&self, grace: Duration) {
+        let mut deadline = None;
+        while self.background() > 0 {
+            let left = deadline.map(|deadline: Instant| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return;
+            }
+            // The children of this process are orphans or were, so their ends are announced by SIGCHLD.
+            self.wait(left, &TreeOwner::none());
+            while let Some(signal) = sys::next_signal(self.signals.as_fd()) {
+                let asks =
+                    [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT].contains(&signal.number);
+                if asks && deadline.is_none() {
+                    deadline = Some(Instant::now() + grace);
+                    for member in self.members() {
+                        member.signal(Signal::TERM);
+                        member.signal(Signal::CONT);
+                    }
+                }
+            }
         }
     }
 

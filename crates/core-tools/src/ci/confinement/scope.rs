@@ -2,7 +2,7 @@
 
 use crate::ci::egress::EgressLog;
 use crate::workspace::Workspace;
-use egress_proxy::NetworkAccess;
+use egress_proxy::{CredentialRule, NetworkAccess};
 use process_runner::{ResourceLimits, SystemCallPermission};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub struct CommandScope {
     pub workspace: Option<Arc<Workspace>>,
     /// The network that commands may reach. All of it by default.
     pub network: NetworkAccess,
+    /// The credentials that the proxy puts into the requests of commands to the named hosts of `network`.
+    pub credentials: Vec<Arc<CredentialRule>>,
     /// Receives the connections that are refused while the caller's commands run.
     pub egress_log: Option<EgressLog>,
     /// The principal of the caller, with whom no other shares a network. `None` for the one caller of a local server.

@@ -398,6 +398,15 @@ fn remove_unused() {
     drop(removed);
 }
 
+/// Drops the sets that were made inside `outer` and that nothing uses.
+pub(super) fn remove_unused_in(outer: &NamespaceHandle) {
+    let is_inside = |kept: &KeptNamespaces| kept.outer.as_ref().is_some_and(|own| own.is_same(outer));
+    let mut kept = kept();
+    let removed: Vec<_> = kept.extract_if(.., |kept| is_inside(kept) && kept.is_unused()).collect();
+    drop(kept);
+    drop(removed);
+}
+
 impl KeptNamespaces {
     /// Returns true if no start uses the namespaces, and no process is in them.
     fn is_unused(&self) -> bool {
