@@ -59,7 +59,8 @@ use super::level::{ConfinementLevel, SystemCallPermission};
 ///   by [`Stdin::File`](crate::Stdin::File) may be used in every way it was opened for.
 /// - What the child writes, others may run later: a build script in a shared package cache, a hook in a repository. A
 ///   grant of write access is a grant of trust.
-/// - Time and output are bounded by [`Limits`](crate::Limits). Memory and the number of processes are not bounded.
+/// - Time and output are bounded by [`Limits`](crate::Limits), memory and the number of processes by
+///   [`Command::resource_limits`](crate::Command::resource_limits).
 ///
 /// # As root
 ///
