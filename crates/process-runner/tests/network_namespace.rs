@@ -190,16 +190,18 @@ async fn a_namespace_is_unused_once_nothing_can_start_or_run_in_it() {
     drop(other);
     // A command that waits, one that runs, and what it leaves running in the background.
     for level in [ConfinementLevel::Filesystem, ConfinementLevel::Namespaces] {
-        let script = "print('ready', flush=True); sys.stdin.read(1); os.fork() or (os.setsid(), time.sleep(600))";
+        let script =
+            "print('ready', flush=True); sys.stdin.read(1); os.fork() or (os.setsid(), time.sleep(600))";
         let command = fixture.python(&format!("import time; {script}"), &[]).stdin(Stdin::Piped);
-        let command = command.confined(fixture.confinement().level(level)).network_namespace(namespace.clone());
+        let command =
+            command.confined(fixture.confinement().level(level)).network_namespace(namespace.clone());
         assert!(!namespace.is_unused(), "{level}");
         let mut run = process_runner::Runner::new().start(command).await.unwrap();
         while run.snapshot(Stream::Stdout, 0, 100).bytes.is_empty() {
             tokio::task::yield_now().await;
         }
         assert!(!namespace.is_unused(), "{level}");
-        run.cancel();
+        run.kill();
         run.wait().await.unwrap();
         drop(run);
         let deadline = std::time::Instant::now() + Duration::from_secs(30);

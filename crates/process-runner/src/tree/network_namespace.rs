@@ -66,7 +66,8 @@ impl NamespaceHandle {
         let link = format!("net:[{}]", inside.st_ino);
         let Ok(processes) = std::fs::read_dir("/proc") else { return true };
         processes.flatten().any(|process| {
-            std::fs::read_link(process.path().join("ns/net")).is_ok_and(|own| own.as_os_str() == link.as_str())
+            std::fs::read_link(process.path().join("ns/net"))
+                .is_ok_and(|own| own.as_os_str() == link.as_str())
         })
     }
 

@@ -2,12 +2,13 @@
 
 #[cfg(feature = "credentials")]
 mod credentials;
-mod error;
-mod gateway;
-mod log;
 #[cfg(not(feature = "credentials"))]
 #[path = "no_credentials.rs"]
 mod credentials;
+mod error;
+mod files;
+mod gateway;
+mod log;
 mod scope;
 mod self_test;
 #[cfg(test)]
