@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::{PolicyFixture, put};
-use integration_tests::{Era, HttpServer, Project, Wire};
+use integration_tests::{Era, Http, HttpServer, Project, Wire};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -161,8 +161,9 @@ fn a_program_uses_a_credential_that_neither_its_environment_nor_its_memory_holds
     let mut wire = connect(&fixture);
     let echo = origin.url("/echo");
 
-    let said = wire.text("run_command", json!({"command": ["curl", "-sS", echo]}));
-    assert!(said.contains(&format!("Authorization: Bearer {}", "*".repeat(SECRET.len()))), "{said}");
+    wire.text("run_command", json!({"command": ["curl", "-sS", "-o", "answer", echo]}));
+    let answer = fixture.project.read("answer");
+    assert!(answer.contains(&format!("Authorization: Bearer {}\r\n", "*".repeat(SECRET.len()))), "{answer}");
     let heads = origin.take_heads();
     let expected = format!("Bearer {SECRET}");
     assert_eq!(header(&heads[0], "Authorization"), Some(expected.as_str()), "{heads:?}");
@@ -186,10 +187,13 @@ fn a_program_uses_a_credential_that_neither_its_environment_nor_its_memory_holds
     let diagnostics = wire.text("get_diagnostics", json!({}));
     let named = format!("credentials for: 127.0.0.2:{} (Authorization)", origin.port);
     assert!(diagnostics.contains(&named) && !diagnostics.contains(SECRET), "{diagnostics}");
-    // The key of the authority is in no file: what a program trusts has certificates alone.
-    let said = wire.text("run_command", json!({"command": "grep -c 'PRIVATE KEY' \"$SSL_CERT_FILE\"; echo x >> \"$SSL_CERT_FILE\"", "shell": true, "timeout_ms": 60000}));
-    assert!(said.starts_with("0\n") || said.contains("\n0\n"), "{said}");
-    assert!(said.contains("ermission denied") || said.contains("Read-only"), "{said}");
+    // The key of the authority is in no file: what a program trusts has certificates alone, and cannot be changed.
+    let script =
+        "grep -c 'PRIVATE KEY' \"$SSL_CERT_FILE\" > count; (echo x >> \"$SSL_CERT_FILE\") 2> refused; true";
+    wire.text("run_command", json!({"command": script, "shell": true}));
+    assert_eq!(fixture.project.read("count").trim(), "0");
+    let refused = fixture.project.read("refused");
+    assert!(refused.contains("Permission denied") || refused.contains("Read-only"), "{refused}");
 }
 
 #[test]
@@ -198,9 +202,16 @@ fn git_npm_pip_and_cargo_use_it_under_confinement() {
     let origin = Origin::start();
     let fixture = PolicyFixture::by(&origin.policy("{ variable = \"REGISTRY_TOKEN\" }"), []);
     let mut wire = connect(&fixture);
+    let rustup = std::env::var("RUSTUP_HOME")
+        .unwrap_or_else(|_| format!("{}/.rustup", std::env::var("HOME").unwrap_or_default()));
     let mut run = |words: &[&str]| {
         let home = fixture.project.path().to_str().unwrap();
-        let env = json!({"HOME": home, "CARGO_HOME": format!("{home}/cargo"), "GIT_TERMINAL_PROMPT": "0"});
+        let env = json!({
+            "HOME": home,
+            "CARGO_HOME": format!("{home}/cargo"),
+            "RUSTUP_HOME": rustup,
+            "GIT_TERMINAL_PROMPT": "0",
+        });
         wire.call("run_command", json!({"command": words, "env": env}))["content"][0]["text"]
             .as_str()
             .unwrap()
@@ -345,29 +356,25 @@ fn another_callers_programs_do_not_use_it() {
         &["--policy", policy.to_str().unwrap()],
         &[("REGISTRY_TOKEN", SECRET)],
     );
-    let run = |name: &str, role: &str, script: &str| {
-        let token = server.token(name, role, &[]);
-        let mut client = server.connect(&token, Era::Modern);
-        client.text("run_command", json!({"command": script, "shell": true}))
+    let mut ada = server.connect(&server.token("ada", "builder", &[]), Era::Modern);
+    let mut eve = server.connect(&server.token("eve", "guest", &[]), Era::Modern);
+    let run = |client: &mut Http, script: &str| {
+        client.text("run_command", json!({"command": script, "shell": true}));
     };
-    let insecure = format!("curl -sSk {}", origin.url("/echo"));
-    let said = run("ada", "builder", &insecure);
-    assert!(said.contains("Authorization: Bearer ****"), "{said}");
-    let said = run("eve", "guest", &insecure);
-    assert!(said.contains("GET /echo") && !said.contains("Authorization"), "{said}");
+    let insecure = |file: &str| format!("curl -sSk -o {file} {}", origin.url("/echo"));
+    run(&mut ada, &insecure("ada"));
+    assert!(project.read("ada").contains("Authorization: Bearer ****"), "{}", project.read("ada"));
+    run(&mut eve, &insecure("eve"));
+    let answer = project.read("eve");
+    assert!(answer.contains("GET /echo") && !answer.contains("Authorization"), "{answer}");
     let heads = origin.take_heads();
     assert!(heads[0].contains(SECRET) && !heads[1].contains(SECRET), "{heads:?}");
     // The proxy of the other caller is in a network of its own, which this one does not reach.
-    let proxy = run("ada", "builder", "echo $HTTPS_PROXY");
-    let said = run(
-        "eve",
-        "guest",
-        &format!(
-            "curl -sSk --max-time 10 -x {} {} 2>&1; true",
-            proxy.trim().lines().next().unwrap(),
-            origin.url("/echo")
-        ),
+    run(&mut ada, "echo $HTTPS_PROXY > proxy");
+    let proxy = project.read("proxy");
+    run(
+        &mut eve,
+        &format!("curl -sSk --max-time 10 -x {} -o stolen {}; true", proxy.trim(), origin.url("/echo")),
     );
-    assert!(!said.contains("****"), "{said}");
     assert!(origin.take_heads().iter().all(|head| !head.contains(SECRET)));
 }

@@ -82,7 +82,6 @@ fn credential(rule: &CredentialRule, means: &GatewayMeans<'_>) -> Result<HostCre
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a file that the operator names, and no caller")]
 fn real_path(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }

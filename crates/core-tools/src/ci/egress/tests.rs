@@ -323,7 +323,7 @@ async fn a_command_with_a_terminal_and_one_in_the_background_have_the_same_way()
     assert!(output.output.contains(&expected), "{}", output.output);
 }
 
-/// Starts an SSH server of this user on an address of the loopback network; returns its port.
+/// Starts an SSH server of this user on an address of the loopback network, which no other test binds; returns its port.
 fn ssh_server(folder: &std::path::Path, address: &str) -> Option<(std::process::Child, u16)> {
     let sshd = std::path::Path::new("/usr/sbin/sshd");
     // Root's server needs a folder that its package has.
@@ -363,16 +363,16 @@ async fn git_clones_over_ssh_from_a_named_host_only() {
     let Some(fixture) = EgressFixture::new() else { return };
     let root = fixture.folder.path();
     let outside = tempfile::tempdir().unwrap();
-    let Some((mut server, port)) = ssh_server(outside.path(), "127.0.0.2") else { return };
+    let Some((mut server, port)) = ssh_server(outside.path(), "127.0.0.4") else { return };
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
-    while std::net::TcpStream::connect(("127.0.0.2", port)).is_err() {
+    while std::net::TcpStream::connect(("127.0.0.4", port)).is_err() {
         let log = std::fs::read_to_string(outside.path().join("log")).unwrap_or_default();
         assert!(std::time::Instant::now() < deadline, "sshd does not start: {log}");
         tokio::task::yield_now().await;
     }
     std::fs::copy(outside.path().join("key"), root.join("key")).unwrap();
     let host = std::fs::read_to_string(outside.path().join("host_key.pub")).unwrap();
-    std::fs::write(root.join("known_hosts"), format!("[127.0.0.2]:{port} {host}")).unwrap();
+    std::fs::write(root.join("known_hosts"), format!("[127.0.0.4]:{port} {host}")).unwrap();
     let script = "git init -q source && cd source && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first";
     let free = fixture.confined();
     let report = run(&free, &["env", "GIT_CONFIG_GLOBAL=/dev/null", "bash", "-c", script]).await;
@@ -385,17 +385,17 @@ async fn git_clones_over_ssh_from_a_named_host_only() {
             root.display()
         )
     };
-    let (named, _) = scope(&[format!("127.0.0.2:{port}")]);
-    let report = run(&free.narrowed(&named), &["bash", "-c", &clone(&format!("127.0.0.2:{port}"))]).await;
+    let (named, _) = scope(&[format!("127.0.0.4:{port}")]);
+    let report = run(&free.narrowed(&named), &["bash", "-c", &clone(&format!("127.0.0.4:{port}"))]).await;
     let log = std::fs::read_to_string(outside.path().join("log")).unwrap();
     assert!(report.is_success() && report.stdout.trim() == "first", "{report:?}\n{log}");
     // Another host, by the same way and without it.
     let (other, refusals) = scope(&["127.0.0.3:22".to_owned()]);
     std::fs::remove_dir_all(root.join("copy")).unwrap();
-    let report = run(&free.narrowed(&other), &["bash", "-c", &clone(&format!("127.0.0.2:{port}"))]).await;
+    let report = run(&free.narrowed(&other), &["bash", "-c", &clone(&format!("127.0.0.4:{port}"))]).await;
     assert!(!report.is_success() && report.stderr.contains("is not in the allowed hosts"), "{report:?}");
-    assert_eq!(refusals.messages(), [format!("`127.0.0.2:{port}` is not in this role's hosts")]);
-    let without = clone(&format!("127.0.0.2:{port}")).replace("$GIT_SSH_COMMAND -F", "ssh -F");
+    assert_eq!(refusals.messages(), [format!("`127.0.0.4:{port}` is not in this role's hosts")]);
+    let without = clone(&format!("127.0.0.4:{port}")).replace("$GIT_SSH_COMMAND -F", "ssh -F");
     let report = run(&free.narrowed(&other), &["bash", "-c", &without]).await;
     assert!(!report.is_success() && report.stderr.contains("Connection refused"), "{report:?}");
     server.kill().unwrap();
