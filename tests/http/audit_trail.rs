@@ -60,7 +60,10 @@ fn do_things(server: &HttpServer, count: impl Fn() -> usize) {
     ada.text("delete_file", json!({"path": "src/a.txt"}));
     ada.text("write_file", json!({"path": "src/new.txt", "content": "words that are nobody's business"}));
     let token = format!("ghp_{}", "a1B2".repeat(9));
-    ada.text("run_command", json!({"command": ["echo", "--token", token, "done"], "env": {"X": "in the environment"}}));
+    ada.text(
+        "run_command",
+        json!({"command": ["echo", "--token", token, "done"], "env": {"X": "in the environment"}}),
+    );
     let mut bob = server.connect(&bob, Era::Modern);
     bob.text("read_file", json!({"path": "src/b.txt"}));
     bob.request("tools/call", json!({"name": "delete_file", "arguments": {"path": "c.txt"}}));
@@ -84,7 +87,10 @@ fn check_answers(audited: &Audited) {
     let ran = audited.query(&["--containing", "echo"]);
     let command = ran[0]["targets"]["command"].as_str().unwrap();
     assert!(command.starts_with("echo --token ") && command.ends_with(" done"), "{command}");
-    assert_eq!(of(&audited.query(&["--path", "**/*.txt", "--limit", "2"]), "tool"), ["read_file", "delete_file"]);
+    assert_eq!(
+        of(&audited.query(&["--path", "**/*.txt", "--limit", "2"]), "tool"),
+        ["read_file", "delete_file"]
+    );
     let all = json!(audited.query(&["--limit", "0"])).to_string();
     for secret in ["ghp_", "nobody's business", "in the environment"] {
         assert!(!all.contains(secret), "{secret} in {all}");
@@ -109,13 +115,17 @@ fn check_answers(audited: &Audited) {
 fn the_file_says_who_deleted_what_and_a_changed_or_missing_line_is_found() {
     let audited = Audited::new("[policy]\naudit = \"OUTSIDE/audit.jsonl\"\n");
     let path = audited.outside.join("audit.jsonl");
-    let lines = || fs::read_to_string(&path).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
+    let lines =
+        || fs::read_to_string(&path).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
     let server = audited.start();
     do_things(&server, || CALLERS.iter().map(|caller| audited.query(&["--caller", caller]).len()).sum());
     check_answers(&audited);
     let checkpoint = audited.outside.join("checkpoint.json");
     let saved = audited.verify(&["--save-checkpoint", checkpoint.to_str().unwrap()]);
-    assert!(saved.0 == 0 && saved.1.contains("intact") && saved.1.contains("Without --checkpoint"), "{saved:?}");
+    assert!(
+        saved.0 == 0 && saved.1.contains("intact") && saved.1.contains("Without --checkpoint"),
+        "{saved:?}"
+    );
     drop(server);
     let compare = ["--checkpoint", checkpoint.to_str().unwrap()];
     assert_eq!(audited.verify(&compare).0, 0);
@@ -176,7 +186,10 @@ fn sqlite_answers_the_same_finds_changed_rows_and_takes_over_the_table_of_before
     let old = audited.query(&["--caller", "carol"]);
     assert_eq!((&old[0]["tool"], &old[0]["arguments"]), (&json!("read_file"), &json!("path:5c")));
     let (code, said) = audited.verify(&[]);
-    assert!(code == 0 && said.contains("it has no end") && said.contains("1 records of version 0.1.0"), "{said}");
+    assert!(
+        code == 0 && said.contains("it has no end") && said.contains("1 records of version 0.1.0"),
+        "{said}"
+    );
     server.signal(Signal::TERM);
     assert!(server.wait(SOON).success(), "{}", server.log());
     let checkpoint = audited.outside.join("checkpoint.json");
@@ -186,7 +199,10 @@ fn sqlite_answers_the_same_finds_changed_rows_and_takes_over_the_table_of_before
         ("UPDATE coretools_audit SET principal = 'bob' WHERE tool = 'write_file'", "was changed"),
         ("UPDATE coretools_audit SET targets = '{}' WHERE tool = 'write_file'", "was changed"),
         ("UPDATE coretools_audit SET outcome = 'failed' WHERE tool = 'write_file'", "was changed"),
-        ("UPDATE coretools_audit SET at = '2026-01-01T00:00:00.000Z' WHERE tool = 'write_file'", "was changed"),
+        (
+            "UPDATE coretools_audit SET at = '2026-01-01T00:00:00.000Z' WHERE tool = 'write_file'",
+            "was changed",
+        ),
         ("UPDATE coretools_audit SET hash = NULL WHERE tool = 'write_file'", "has no hash"),
         ("DELETE FROM coretools_audit WHERE tool = 'write_file'", "missing"),
     ] {
@@ -207,7 +223,8 @@ fn sqlite_answers_the_same_finds_changed_rows_and_takes_over_the_table_of_before
     assert!(code == 1 && said.contains("the end is missing"), "{said}");
     // A table of a newer program is left alone, with words.
     sqlite(&path, "PRAGMA user_version = 9");
-    let refused = HttpServer::refuses(&audited.project, &["--config", &audited.config(), "--anonymous-role", "dev"]);
+    let refused =
+        HttpServer::refuses(&audited.project, &["--config", &audited.config(), "--anonymous-role", "dev"]);
     assert!(refused.contains("has format 9") && refused.contains("a newer version wrote it"), "{refused}");
     assert!(audited.verify(&[]).1.contains("has format 9"));
 }
@@ -235,7 +252,8 @@ fn postgresql_answers_the_same_of_several_servers_and_finds_changed_rows() {
     let (code, said) = audited.verify(&[]);
     assert!(code == 1 && said.contains("missing"), "{said}");
     database.sql("COMMENT ON TABLE coretools_audit IS 'coretools audit, format 9'");
-    let refused = HttpServer::refuses(&audited.project, &["--config", &audited.config(), "--anonymous-role", "dev"]);
+    let refused =
+        HttpServer::refuses(&audited.project, &["--config", &audited.config(), "--anonymous-role", "dev"]);
     assert!(refused.contains("has format 9") && !refused.contains(servers::PASSWORD), "{refused}");
 }
 
@@ -252,7 +270,8 @@ fn postgresql_takes_over_the_table_of_before_or_says_what_its_owner_must_run() {
     database.sql(&format!("CREATE ROLE writer LOGIN PASSWORD '{}'", servers::PASSWORD));
     database.sql("GRANT INSERT ON coretools_audit TO writer");
     let writer = Audited::new(&format!("[http]\naudit_database = \"{}\"\n", database.url("writer")));
-    let refused = HttpServer::refuses(&writer.project, &["--config", &writer.config(), "--anonymous-role", "dev"]);
+    let refused =
+        HttpServer::refuses(&writer.project, &["--config", &writer.config(), "--anonymous-role", "dev"]);
     assert!(refused.contains("ALTER TABLE coretools_audit ADD COLUMN"), "{refused}");
     let boss = Audited::new(&format!("[http]\naudit_database = \"{}\"\n", database.url("boss")));
     drop(boss.start());
@@ -268,7 +287,8 @@ fn postgresql_takes_over_the_table_of_before_or_says_what_its_owner_must_run() {
 #[test]
 fn the_level_decides_what_is_recorded_of_the_arguments() {
     for level in ["names", "targets", "full"] {
-        let audited = Audited::new(&format!("[policy]\naudit = \"OUTSIDE/audit.jsonl\"\naudit_level = \"{level}\"\n"));
+        let audited =
+            Audited::new(&format!("[policy]\naudit = \"OUTSIDE/audit.jsonl\"\naudit_level = \"{level}\"\n"));
         let server = audited.start();
         let token = server.token("ada", "dev", &[]);
         let mut client = server.connect(&token, Era::Modern);

@@ -84,7 +84,9 @@ impl Installed {
 }
 
 fn has(findings: &[Value], state: &str, words: &str) -> bool {
-    findings.iter().any(|finding| finding["state"] == state && finding["detail"].as_str().unwrap().contains(words))
+    findings
+        .iter()
+        .any(|finding| finding["state"] == state && finding["detail"].as_str().unwrap().contains(words))
 }
 
 #[test]
@@ -94,7 +96,11 @@ fn the_first_hour_is_four_commands_in_an_empty_folder() {
     for file in ["coretools.toml", "roles.toml", "tokens.toml", "mcp-http.service"] {
         assert_eq!(mode(file), 0o600, "{file}");
     }
-    assert!(installed.token.starts_with("ctk_") && installed.token.lines().count() == 1, "{}", installed.token);
+    assert!(
+        installed.token.starts_with("ctk_") && installed.token.lines().count() == 1,
+        "{}",
+        installed.token
+    );
     // The token is nowhere but on standard output, and the client's line takes it from a variable.
     let kept: String = fs::read_dir(&installed.folder)
         .unwrap()
@@ -112,8 +118,22 @@ fn the_first_hour_is_four_commands_in_an_empty_folder() {
     assert!(text(&asked.stdout).contains("\"principal\":\"ada\""), "{asked:?}");
     let (healthy, listen) = installed.doctor("listen");
     assert!(healthy && has(&listen, "ok", "a server that is healthy listens there"), "{listen:?}");
+    wait_until(SOON, "the use of the token is kept", || {
+        text(&installed.run(&["token", "list"]).stdout).contains("ago from 127.0.0.1")
+    });
     rustix::process::kill_process(rustix::process::Pid::from_child(&running.0), Signal::TERM).unwrap();
     assert!(running.0.wait().unwrap().success());
+    let listed: Value = serde_json::from_slice(&installed.run(&["token", "list", "--json"]).stdout).unwrap();
+    assert!(
+        listed[0]["last_used"].as_u64() > listed[0]["created"].as_u64().map(|created| created - 1),
+        "{listed}"
+    );
+    assert_eq!(listed[0]["last_used_from"], "127.0.0.1");
+    // What a newer program has written is refused with words.
+    let usage = installed.folder.join("log/token-usage.json");
+    fs::write(&usage, r#"{"version": 2, "tokens": []}"#).unwrap();
+    let refused = text(&installed.run(&[]).stderr);
+    assert!(refused.contains("has version 2") && refused.contains("a newer version wrote it"), "{refused}");
 }
 
 #[test]
@@ -126,8 +146,14 @@ fn init_overwrites_nothing_and_writes_nothing_where_it_would_be_in_the_way() {
         (vec!["init", "--folder", installed.project.path().to_str().unwrap()], "lies in a root"),
         (vec!["init", "--folder", "/nowhere/at/all", "--role", "nobody"], "declares no role `nobody`"),
         (vec!["init", "--folder", "/nowhere/at/all", "--name", "a b"], "is not a name"),
-        (vec!["init", "--folder", "/nowhere/at/all", "--listen", "0.0.0.0:1"], "can be reached from other machines"),
-        (vec!["init", "--folder", "/nowhere/at/all", "--user", "no-such-user"], "there is no user `no-such-user`"),
+        (
+            vec!["init", "--folder", "/nowhere/at/all", "--listen", "0.0.0.0:1"],
+            "can be reached from other machines",
+        ),
+        (
+            vec!["init", "--folder", "/nowhere/at/all", "--user", "no-such-user"],
+            "there is no user `no-such-user`",
+        ),
     ] {
         let output = program(&installed.project, &arguments);
         let said = text(&output.stderr);
@@ -213,7 +239,9 @@ fn doctor_tells_when_a_certificate_ends() {
     let tls = format!("tls_certificate = {certificate:?}\ntls_key = {key:?}\n");
     fs::write(installed.config(), config + &tls).unwrap();
     // 40000 days from now is beyond 2049, which is written in another form.
-    for (days, state, words) in [("100", "ok", "ends in "), ("10", "note", "ends within 1"), ("40000", "ok", "ends in ")] {
+    for (days, state, words) in
+        [("100", "ok", "ends in "), ("10", "note", "ends within 1"), ("40000", "ok", "ends in ")]
+    {
         let made = Command::new("openssl")
             .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
             .args(["-subj", "/CN=localhost", "-days", days, "-keyout"])
@@ -228,7 +256,8 @@ fn doctor_tells_when_a_certificate_ends() {
         assert!(healthy && has(&found, state, words), "{days}: {found:?}");
         if state == "ok" {
             let expected: u64 = days.parse().unwrap();
-            let told = found[0]["detail"].as_str().unwrap().rsplit(' ').nth(1).unwrap().parse::<u64>().unwrap();
+            let told =
+                found[0]["detail"].as_str().unwrap().rsplit(' ').nth(1).unwrap().parse::<u64>().unwrap();
             assert!((expected - 1..=expected).contains(&told), "{found:?}");
         }
     }

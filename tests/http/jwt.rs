@@ -351,7 +351,11 @@ fn who_is_refused_is_named_once_the_signature_holds_with_the_claim_that_does_not
             "http: bad_token: its signature does not hold; it says it is `ada`, unverified",
         ),
         // What would mislead a reader is not shown, and what nobody signed names nobody.
-        (stranger.token(&with("sub", json!("a\u{202e}b"))), "stranger:127.0.0.1", "its signature does not hold"),
+        (
+            stranger.token(&with("sub", json!("a\u{202e}b"))),
+            "stranger:127.0.0.1",
+            "its signature does not hold",
+        ),
         ("nonsense".to_owned(), "stranger:127.0.0.1", "neither a token of this server nor a JWT"),
     ] {
         let before = fs::read_to_string(outside.join("audit.jsonl")).unwrap_or_default().lines().count();

@@ -60,7 +60,10 @@ fn packaging(name: &str) -> PathBuf {
 /// The metrics of ours and of the process in an expression.
 fn metrics_in(expression: &str) -> BTreeSet<String> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    words.filter(|word| word.starts_with("coretools_") || word.starts_with("process_")).map(str::to_owned).collect()
+    words
+        .filter(|word| word.starts_with("coretools_") || word.starts_with("process_"))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -84,7 +87,8 @@ fn every_metric_of_the_dashboard_and_of_the_alerts_is_one_that_the_server_has() 
     let dashboard: Value = serde_json::from_str(&dashboard).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let expressions = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
-    let mut wanted: BTreeSet<String> = expressions.flat_map(|target| metrics_in(target["expr"].as_str().unwrap())).collect();
+    let mut wanted: BTreeSet<String> =
+        expressions.flat_map(|target| metrics_in(target["expr"].as_str().unwrap())).collect();
     assert!(wanted.len() > 12, "{wanted:?}");
     wanted.extend(metrics_in(&rules));
     let families: BTreeSet<&str> =
@@ -100,7 +104,8 @@ fn every_metric_of_the_dashboard_and_of_the_alerts_is_one_that_the_server_has() 
 
 #[test]
 fn prometheus_takes_the_alerts() {
-    let there = Command::new("promtool").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let there =
+        Command::new("promtool").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     let there = there.is_ok_and(|status| status.success());
     let Some(()) = require(there.then_some(()), "no promtool; apt-get install prometheus") else { return };
     let output = Command::new("promtool")
@@ -114,8 +119,13 @@ fn prometheus_takes_the_alerts() {
     let server = HttpServer::start(&project, &[]);
     let token = server.token("ada", "dev", &[]);
     let text = server.get("/metrics", Some(&token)).body;
-    for (rule, series) in [("CoreToolsFewDescriptors", "process_max_fds"), ("CoreToolsRestarts", "process_start_time_seconds")] {
+    for (rule, series) in
+        [("CoreToolsFewDescriptors", "process_max_fds"), ("CoreToolsRestarts", "process_start_time_seconds")]
+    {
         let rules = fs::read_to_string(packaging("prometheus/coretools.rules.yml")).unwrap();
-        assert!(rules.contains(rule) && text.lines().any(|line| line.starts_with(&format!("{series} "))), "{series}");
+        assert!(
+            rules.contains(rule) && text.lines().any(|line| line.starts_with(&format!("{series} "))),
+            "{series}"
+        );
     }
 }

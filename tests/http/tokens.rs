@@ -336,7 +336,8 @@ fn a_rotated_token_has_two_secrets_for_a_while_and_what_runs_goes_on() {
     let (second, said) = rotate("12s");
     assert!(said.contains("The secret before holds for 12 s") && said.contains("ends in 30 d"), "{said}");
     assert!(is_admitted(&server, &old), "both hold");
-    let listed: serde_json::Value = serde_json::from_slice(&server.tokens(&["list", "--json"]).stdout).unwrap();
+    let listed: serde_json::Value =
+        serde_json::from_slice(&server.tokens(&["list", "--json"]).stdout).unwrap();
     let entry = listed.as_array().unwrap().iter().find(|entry| entry["name"] == "ci").unwrap();
     assert!(entry["previous_expires"].is_u64() && entry["role"] == "dev", "{entry}");
     // The same caller by either secret, so that the command of the one is the command of the other.
@@ -389,7 +390,8 @@ fn the_end_of_a_token_is_told_before_it_comes_and_a_bearer_of_one_that_has_ended
     let server = HttpServer::start(&project, &["--audit", audit.to_str().unwrap()]);
     let token = server.token("brief", "dev", &["--expires", "20s"]);
     let figures = server.get("/metrics", Some(&token)).body;
-    for series in ["coretools_token_expires_timestamp_seconds", "coretools_token_last_used_timestamp_seconds"] {
+    for series in ["coretools_token_expires_timestamp_seconds", "coretools_token_last_used_timestamp_seconds"]
+    {
         assert!(figures.contains(&format!("{series}{{token=\"brief\"}} 1")), "{figures}");
     }
     // One that was made a month ago and ends within the hour.

@@ -231,7 +231,9 @@ impl FileLock {
                 Ok(()) | Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
                     return Ok(Self { file });
                 }
-                Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(std::time::Duration::from_millis(1)),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                    std::thread::sleep(std::time::Duration::from_millis(1))
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -53,7 +53,8 @@ pub fn read_files(path: &Path, mut visit: impl FnMut(&AuditLine<'_>)) -> Result<
         let mut bytes = Vec::new();
         for number in 1.. {
             bytes.clear();
-            let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes).map_err(failed(&path))?;
+            let read =
+                reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes).map_err(failed(&path))?;
             if read == 0 {
                 break;
             }

@@ -1,6 +1,9 @@
 //! The record of every call: entries in a chain of hashes, the file and the database that hold them, and the query and
 //! the verification over both.
-#![allow(clippy::disallowed_methods, reason = "the operator names the files and the database, and no client reaches them")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the operator names the files and the database, and no client reaches them"
+)]
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -32,4 +35,6 @@ pub use query::{AuditQuery, OutcomeFilter, PatternError};
 pub use record::StoredRecord;
 pub use targets::{CallTargets, TargetLimits};
 pub use time::{TimeError, instant, parse_time, timestamp};
-pub use verify::{ChainFault, ChainFaultKind, ChainSummary, ChainVerifier, Checkpoint, CheckpointError, Verification};
+pub use verify::{
+    ChainFault, ChainFaultKind, ChainSummary, ChainVerifier, Checkpoint, CheckpointError, Verification,
+};

@@ -151,7 +151,9 @@ mod tests {
         let query = AuditQuery::default;
         let found = |query: AuditQuery| query.matches(&entry);
         assert!(found(query()));
-        for pattern in ["*.rs", "lib.rs", "src/*.rs", "/srv/projects/**", "a/**", "/srv/projects/a/src/lib.rs"] {
+        for pattern in
+            ["*.rs", "lib.rs", "src/*.rs", "/srv/projects/**", "a/**", "/srv/projects/a/src/lib.rs"]
+        {
             assert!(found(query().path(pattern).unwrap()), "{pattern}");
         }
         for pattern in ["*.py", "src/*", "src/lib", "/srv/*", "b.rs"] {

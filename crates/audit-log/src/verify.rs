@@ -25,7 +25,9 @@ pub enum CheckpointError {
     #[error("it is no checkpoint of an audit")]
     Json(#[from] serde_json::Error),
     /// A newer program wrote it.
-    #[error("it has version {0}, and this program reads {CHECKPOINT_VERSION}; use the newer program that wrote it")]
+    #[error(
+        "it has version {0}, and this program reads {CHECKPOINT_VERSION}; use the newer program that wrote it"
+    )]
     Version(u32),
 }
 
@@ -348,16 +350,15 @@ mod tests {
         let swapped = faults_after(|lines| lines.swap(4, 5), false);
         assert!(swapped.contains(&OutOfOrder), "{swapped:?}");
         let inserted = faults_after(
-            |lines| lines.insert(4, r#"{"time":"2026-01-01T00:00:00Z","event":"call","tool":"x"}"#.to_owned()),
+            |lines| {
+                lines.insert(4, r#"{"time":"2026-01-01T00:00:00Z","event":"call","tool":"x"}"#.to_owned())
+            },
             false,
         );
         assert_eq!(inserted, [Unlinked]);
         // A line that is made unreadable is a gap, and one that lost its hash is no line of an older program.
         assert_eq!(faults_after(|lines| lines[4] = "{".to_owned(), false), [Missing { from: 5, to: 5 }]);
-        let bare = faults_after(
-            |lines| lines[4] = crate::chain::split_line(&lines[4]).unwrap().0,
-            false,
-        );
+        let bare = faults_after(|lines| lines[4] = crate::chain::split_line(&lines[4]).unwrap().0, false);
         assert_eq!(bare, [Missing { from: 5, to: 5 }]);
     }
 

@@ -235,17 +235,21 @@ impl Collector for MetricsSnapshot {
                 "The time at which a token ends.",
                 (|token| token.expires) as fn(&TokenTimes) -> Option<u64>,
             ),
-            ("coretools_token_last_used_timestamp_seconds", "The last use of a token here.", |token| token.last_used),
+            ("coretools_token_last_used_timestamp_seconds", "The last use of a token here.", |token| {
+                token.last_used
+            }),
         ] {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for token in &self.tokens {
                 if let Some(time) = time(token) {
                     let labels = [("token", token.name.as_str())];
-                    ConstGauge::new(i64::try_from(time).unwrap_or(i64::MAX)).encode(family.encode_family(&labels)?)?;
+                    ConstGauge::new(i64::try_from(time).unwrap_or(i64::MAX))
+                        .encode(family.encode_family(&labels)?)?;
                 }
             }
         }
-        let mut build = encoder.encode_descriptor("coretools_build", "The running program.", None, MetricType::Info)?;
+        let mut build =
+            encoder.encode_descriptor("coretools_build", "The running program.", None, MetricType::Info)?;
         build.encode_info(&[("version", self.version)])?;
         self.process.encode(&mut encoder)?;
         for (name, help, value) in [
@@ -295,7 +299,11 @@ mod tests {
             children: 2,
             draining: false,
             tokens: vec![
-                TokenTimes { name: "ci".to_owned(), expires: Some(1_900_000_000), last_used: Some(1_800_000_000) },
+                TokenTimes {
+                    name: "ci".to_owned(),
+                    expires: Some(1_900_000_000),
+                    last_used: Some(1_800_000_000),
+                },
                 TokenTimes { name: "endless".to_owned(), expires: None, last_used: None },
             ],
             process: ProcessUsage::now(),
@@ -340,7 +348,8 @@ mod tests {
         let mut text = String::new();
         text::encode_registry(&mut text, &metrics.registry).unwrap();
         assert_eq!(text.matches("coretools_caller_calls_total{").count(), MAX_NAMED_CALLERS + 1);
-        let others = format!("coretools_caller_calls_total{{caller=\"(others)\",outcome=\"ok\"}} {MAX_NAMED_CALLERS}");
+        let others =
+            format!("coretools_caller_calls_total{{caller=\"(others)\",outcome=\"ok\"}} {MAX_NAMED_CALLERS}");
         assert!(text.contains(&others), "{text}");
     }
 }

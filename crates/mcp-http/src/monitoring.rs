@@ -50,7 +50,8 @@ pub(crate) async fn metrics(State(app): State<App>) -> Response {
 
 /// Returns the times of the valid tokens, in the order of their names.
 fn token_times(tokens: &ActiveTokens) -> Vec<TokenTimes> {
-    let seconds = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok().map(|since| since.as_secs());
+    let seconds =
+        |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok().map(|since| since.as_secs());
     let mut times: Vec<TokenTimes> = tokens
         .valid()
         .map(|token| TokenTimes {

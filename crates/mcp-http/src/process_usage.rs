@@ -1,5 +1,8 @@
 //! The resources that this process uses, for the metrics.
-#![allow(clippy::disallowed_methods, reason = "the files are those of this process in /proc; no client names them")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the files are those of this process in /proc; no client names them"
+)]
 
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
@@ -63,7 +66,8 @@ impl ProcessUsage {
     pub(crate) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         if let Some(seconds) = self.cpu_seconds {
             let help = "CPU time, in user mode and in the kernel.";
-            let counter = encoder.encode_descriptor("process_cpu_seconds", help, None, MetricType::Counter)?;
+            let counter =
+                encoder.encode_descriptor("process_cpu_seconds", help, None, MetricType::Counter)?;
             ConstCounter::new(seconds).encode(counter)?;
         }
         for (name, help, value) in &self.gauges {

@@ -36,20 +36,12 @@ pub fn ok(what: &'static str, detail: impl Into<String>) -> DoctorFinding {
 }
 
 /// Returns the finding that something is missing which some users need.
-pub fn note(
-    what: &'static str,
-    detail: impl Into<String>,
-    remedy: impl Into<String>,
-) -> DoctorFinding {
+pub fn note(what: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> DoctorFinding {
     DoctorFinding { what, state: CheckHealth::Note, detail: detail.into(), remedy: Some(remedy.into()) }
 }
 
 /// Returns the finding that something does not work.
-pub fn broken(
-    what: &'static str,
-    detail: impl Into<String>,
-    remedy: impl Into<String>,
-) -> DoctorFinding {
+pub fn broken(what: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> DoctorFinding {
     DoctorFinding { what, state: CheckHealth::Broken, detail: detail.into(), remedy: Some(remedy.into()) }
 }
 
@@ -81,7 +73,9 @@ pub fn table(findings: &[DoctorFinding], mark: impl Fn(CheckHealth, &'static str
     let has_notes = findings.iter().any(|finding| finding.state == CheckHealth::Note);
     text.push_str(match (is_healthy(findings), has_notes) {
         (true, false) => "everything is in place",
-        (true, true) => "everything that is needed is in place; the notes are about what only some users need",
+        (true, true) => {
+            "everything that is needed is in place; the notes are about what only some users need"
+        }
         (false, _) => "something is broken",
     });
     text

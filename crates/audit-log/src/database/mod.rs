@@ -8,9 +8,9 @@ mod write;
 pub use error::{DatabaseError, WriteError};
 pub use write::ChainedEntry;
 
-use sqlx::{ConnectOptions, Connection as _};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection as _};
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;

@@ -199,7 +199,8 @@ where
     let (decision, outcome) = (word(text(7)?), word(text(9)?));
     entry.decision = decision.as_deref().and_then(CallDecision::parse);
     entry.outcome = outcome.as_deref().and_then(Outcome::parse);
-    is_damaged |= entry.decision.is_some() != decision.is_some() || entry.outcome.is_some() != outcome.is_some();
+    is_damaged |=
+        entry.decision.is_some() != decision.is_some() || entry.outcome.is_some() != outcome.is_some();
     entry.rule = text(8)?.unwrap_or_default();
     entry.arguments = text(11)?.unwrap_or_default();
     entry.bytes_in = number(12)?;

@@ -41,7 +41,8 @@ impl ChainedEntry {
 /// Replaces the character that PostgreSQL's text cannot hold. The texts of JSON write it as an escape.
 fn without_nul(entry: &mut AuditEntry) {
     let texts = [&mut entry.role, &mut entry.tool, &mut entry.rule, &mut entry.arguments].into_iter();
-    let optional = [&mut entry.principal, &mut entry.session, &mut entry.full_arguments, &mut entry.confinement];
+    let optional =
+        [&mut entry.principal, &mut entry.session, &mut entry.full_arguments, &mut entry.confinement];
     for text in texts.chain(optional.into_iter().flatten()) {
         if text.contains('\0') {
             *text = text.replace('\0', "\u{fffd}");
@@ -102,7 +103,9 @@ impl AuditDatabase {
             })?;
             let written = match &mut self.0 {
                 Engine::Sqlite(_, Some(connection)) => insert!(connection, rows, "", ""),
-                Engine::Postgres(_, Some(connection)) => insert!(connection, rows, "CAST(", " AS timestamptz)"),
+                Engine::Postgres(_, Some(connection)) => {
+                    insert!(connection, rows, "CAST(", " AS timestamptz)")
+                }
                 Engine::Sqlite(_, None) | Engine::Postgres(_, None) => Ok(()),
             };
             written.map_err(WriteError::Database)

@@ -60,7 +60,9 @@ impl AuditWriter {
     pub(crate) async fn close(mut self) {
         // A server that was killed leaves a chain without an end, and so does one whose database is gone for long.
         if !self.store.end() {
-            tracing::error!("the end of this server is not recorded in the audit's database: too many records wait");
+            tracing::error!(
+                "the end of this server is not recorded in the audit's database: too many records wait"
+            );
         }
         self.closing.cancel();
         if tokio::time::timeout(CLOSE_TIMEOUT, &mut self.task).await.is_err() {

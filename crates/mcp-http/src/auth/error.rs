@@ -36,7 +36,8 @@ impl AuthError {
                 format!("the scope `{scope}` is missing in its claim `scope` or `scp`").into()
             }
             Self::Insufficient(MissingGrant::Role { claims }) => {
-                format!("http.jwt_roles gives no role to its claims; it looks at `{}`", claims.join("`, `")).into()
+                format!("http.jwt_roles gives no role to its claims; it looks at `{}`", claims.join("`, `"))
+                    .into()
             }
         }
     }

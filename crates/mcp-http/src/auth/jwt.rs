@@ -300,10 +300,14 @@ impl JwtVerifier {
 
     fn check_claims(&self, claims: &Map<String, Value>, now: SystemTime) -> Result<VerifiedToken, AuthError> {
         if claims.get("iss").and_then(Value::as_str) != Some(&self.issuer) {
-            return Err(AuthError::Invalid("it is of another issuer: its claim `iss` is not http.jwt_issuer"));
+            return Err(AuthError::Invalid(
+                "it is of another issuer: its claim `iss` is not http.jwt_issuer",
+            ));
         }
         if !claims.get("aud").is_some_and(|audience| is_or_contains(audience, &self.audience)) {
-            return Err(AuthError::Invalid("it is for another audience: its claim `aud` has not http.jwt_audience"));
+            return Err(AuthError::Invalid(
+                "it is for another audience: its claim `aud` has not http.jwt_audience",
+            ));
         }
         let time = |name: &str| {
             let seconds =
@@ -319,7 +323,9 @@ impl JwtVerifier {
             false => true,
         };
         if !has_begun {
-            return Err(AuthError::Invalid("it is not valid yet: its claim `nbf` has not come, or is no time"));
+            return Err(AuthError::Invalid(
+                "it is not valid yet: its claim `nbf` has not come, or is no time",
+            ));
         }
         let subject =
             subject(claims).ok_or(AuthError::Invalid("its claim `sub` is missing or is not plain text"))?;

@@ -80,7 +80,9 @@ pub(crate) enum TokenFileError {
 /// The fault of a file of tokens.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenProblem {
-    #[error("its version is {0}, and this program reads 1 to {VERSION}: a newer version wrote it; use that version")]
+    #[error(
+        "its version is {0}, and this program reads 1 to {VERSION}: a newer version wrote it; use that version"
+    )]
     Version(u32),
     #[error("`{}` or its id is not a name", .0.escape_debug())]
     Name(String),

@@ -3,6 +3,7 @@
 use super::revocation::end_programs_of;
 use super::service_manager::ServiceManager;
 use crate::auth::jwt::JwtVerifier;
+use crate::auth::token_usage::{TokenUsageError, TokenUsageWriter};
 use crate::auth::tokens::ActiveTokens;
 use crate::auth::tracked_tokens::TrackedTokens;
 use crate::console_output::name;
@@ -15,7 +16,7 @@ use server_setup::file_stamp::{FileStamp, file_stamp};
 use server_setup::policy;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 
@@ -123,10 +124,23 @@ pub(super) async fn watch_files(
         let tokens = app.authenticator.tokens();
         end_programs_of(app, tokens.revoke_missing(&tokens));
         warn_of_ends(&tokens, &mut warned);
+        write_token_usage(app, &tokens, TokenUsageWriter::write_sometimes);
         app.sessions.sweep().await;
         if reload_all {
             manager.ready();
         }
+    }
+}
+
+/// Writes the last uses of tokens by `write`, if there is a file for them. Calls go on where that fails.
+pub(super) fn write_token_usage(
+    app: App,
+    tokens: &ActiveTokens,
+    write: fn(&mut TokenUsageWriter, &ActiveTokens) -> Result<(), TokenUsageError>,
+) {
+    let Some(writer) = &app.token_usage else { return };
+    if let Err(error) = write(&mut writer.lock().unwrap_or_else(PoisonError::into_inner), tokens) {
+        tracing::error!("{}", chain(&error));
     }
 }
 

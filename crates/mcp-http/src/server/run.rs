@@ -2,11 +2,12 @@
 
 #[cfg(feature = "sessions")]
 use super::adopted_agents;
-use super::reload::{watch_files, watch_policy};
+use super::reload::{watch_files, watch_policy, write_token_usage};
 use super::service_manager::ServiceManager;
 use super::startup::{BoundServer, SettingsReader};
 use super::{audit_database, exposure};
 use crate::audit_store::{AuditStore, AuditWriter};
+use crate::auth::token_usage::TokenUsageWriter;
 use crate::error::Error;
 use crate::telemetry::RequestTracer;
 use server_setup::settings::Settings;
@@ -117,6 +118,7 @@ async fn run(server: BoundServer) -> Result<ExitCode, Error> {
     // A call may outlive its connection. What it did is recorded before the records are closed.
     let _ = tokio::time::timeout(LAST_RECORDS, app.admission.drained()).await;
     files.abort();
+    write_token_usage(app, &app.authenticator.tokens(), TokenUsageWriter::write);
     if let Some(policy) = policy {
         policy.abort();
     }

@@ -14,7 +14,9 @@ use core_tools::workspace::Workspace;
 use process_runner::{Command, Containment, Limits, Runner};
 use role_policy::source::RoleSource;
 use server_setup::error_chain::chain;
-use server_setup::finding::{CheckHealth, DoctorFinding, broken, confinement, is_healthy, json, note, ok, table};
+use server_setup::finding::{
+    CheckHealth, DoctorFinding, broken, confinement, is_healthy, json, note, ok, table,
+};
 use server_setup::settings::Settings;
 use server_setup::{identity, policy, resources, setup, toolsets};
 use std::process::ExitCode;
@@ -69,8 +71,7 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
                 _ => ok("tools", format!("{tools} are offered")),
             });
             findings.push(ok("environment", server.environment));
-            findings
-                .push(confinement(server.confinement, process_runner::Confinement::available()));
+            findings.push(confinement(server.confinement, process_runner::Confinement::available()));
         }
         Err(error) => {
             findings.push(broken(

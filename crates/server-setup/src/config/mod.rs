@@ -118,5 +118,6 @@ pub use tables::{
     RedactionTable, SessionsTable, TracesTable,
 };
 pub use value::{
-    Approvers, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets,
+    Approvers, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset,
+    Toolsets,
 };

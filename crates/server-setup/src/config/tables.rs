@@ -9,8 +9,8 @@ use process_runner::ConfinementLevel;
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
-    Approvers, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets,
-    split_named,
+    Approvers, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset,
+    Toolsets, split_named,
 };
 
 /// The configuration of a server. The documentation of the [module](super) explains each key.

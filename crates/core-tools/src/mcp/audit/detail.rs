@@ -46,7 +46,9 @@ impl DetailSource<'_> {
         let mut targets = CallTargets::default();
         for effect in effects {
             match effect {
-                Effect::Reads(name) => self.paths(arguments.get(*name), &mut targets.reads, &mut targets.omitted),
+                Effect::Reads(name) => {
+                    self.paths(arguments.get(*name), &mut targets.reads, &mut targets.omitted)
+                }
                 Effect::Writes(name) | Effect::Replaces(name) | Effect::Moves(name) => {
                     self.paths(arguments.get(*name), &mut targets.writes, &mut targets.omitted);
                 }
@@ -106,7 +108,8 @@ impl DetailSource<'_> {
 
     /// Returns a path as the operator knows it: from the root on. Links are not followed, and the path need not exist.
     fn path(&self, text: &str) -> String {
-        let Some(root) = self.roots.first().filter(|_| !Path::new(text).is_absolute() && !text.starts_with('~'))
+        let Some(root) =
+            self.roots.first().filter(|_| !Path::new(text).is_absolute() && !text.starts_with('~'))
         else {
             return self.redacted(text, TargetLimits::ITEM_BYTES);
         };
@@ -147,8 +150,9 @@ impl DetailSource<'_> {
         let mut budget = TargetLimits::FULL_BYTES;
         let mut bounded = Map::new();
         for (name, value) in arguments {
-            let is_command =
-                effects.iter().any(|effect| matches!(effect, Effect::Runs { command, .. } if command == name));
+            let is_command = effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::Runs { command, .. } if command == name));
             let value = match is_command.then(|| self.command(value)).flatten() {
                 Some(line) => Value::String(line),
                 None => self.bounded(value, &mut budget),
@@ -245,7 +249,8 @@ mod tests {
     #[test]
     fn paths_are_told_from_the_root_on_with_what_is_done_to_them() {
         let effects = [Effect::Reads("from"), Effect::Replaces("to")];
-        let found = targets(&effects, json!({"from": ["a/../b", {"path": "two:c"}, "/etc/x"], "to": "./src/x.rs"}));
+        let found =
+            targets(&effects, json!({"from": ["a/../b", {"path": "two:c"}, "/etc/x"], "to": "./src/x.rs"}));
         assert_eq!(found.reads, ["/srv/one/b", "/srv/two/c", "/etc/x"]);
         assert_eq!(found.writes, ["/srv/one/src/x.rs"]);
         assert_eq!(targets(&effects, json!({"to": "x"})).reads, ["/srv/one"]);
@@ -262,7 +267,10 @@ mod tests {
         let text = serde_json::to_string(&found).unwrap();
         assert!(found.command.as_ref().is_some_and(|line| line.starts_with("mysql --password ")), "{text}");
         assert!(found.command.as_ref().is_some_and(|line| line.ends_with("'a b'")), "{text}");
-        assert!(!text.contains("hunter2") && !text.contains("environment") && !text.contains("me:pw"), "{text}");
+        assert!(
+            !text.contains("hunter2") && !text.contains("environment") && !text.contains("me:pw"),
+            "{text}"
+        );
         assert_eq!(found.hosts, ["git.example.com:8443"]);
         let long = targets(&[RUNS], json!({"command": format!("echo {}", "x".repeat(100_000))}));
         assert!(long.command.is_some_and(|line| line.len() < 2100 && line.ends_with("more bytes)")));

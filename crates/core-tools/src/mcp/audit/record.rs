@@ -86,11 +86,7 @@ impl<'a> CallRecord<'a> {
 
     /// Sets the things that it reaches, and its whole arguments, as far as they are recorded.
     #[must_use]
-    pub const fn detail(
-        mut self,
-        targets: Option<&'a CallTargets>,
-        full_arguments: Option<&'a str>,
-    ) -> Self {
+    pub const fn detail(mut self, targets: Option<&'a CallTargets>, full_arguments: Option<&'a str>) -> Self {
         self.targets = targets;
         self.full_arguments = full_arguments;
         self

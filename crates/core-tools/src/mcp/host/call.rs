@@ -194,7 +194,8 @@ impl Host {
                 })?,
             };
         if let Some(audit) = &self.shared.audit
-            && let Err(error) = audit.start(&starting_record(&context.caller, registered.tool.name(), summary))
+            && let Err(error) =
+                audit.start(&starting_record(&context.caller, registered.tool.name(), summary))
         {
             tracing::error!(%error, "the audit cannot be written, so no call runs");
             let message = "not run: calls are recorded on this server, and the record cannot be written now; \

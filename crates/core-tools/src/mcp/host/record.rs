@@ -142,7 +142,8 @@ impl Host {
         arguments: &Map<String, Value>,
     ) {
         // Without names, nobody records the call.
-        if self.shared.audit_level == AuditLevel::Names || (summary.text.is_empty() && !arguments.is_empty()) {
+        if self.shared.audit_level == AuditLevel::Names || (summary.text.is_empty() && !arguments.is_empty())
+        {
             return;
         }
         let source = DetailSource {

@@ -41,7 +41,9 @@ fn row(entry: &AuditEntry) -> [String; 7] {
         (Some(outcome), _) => outcome.as_str(),
         (None, _) => "",
     };
-    let duration = entry.duration_us.map(|microseconds| format!("{}.{:03} s", microseconds / 1_000_000, microseconds / 1000 % 1000));
+    let duration = entry
+        .duration_us
+        .map(|microseconds| format!("{}.{:03} s", microseconds / 1_000_000, microseconds / 1000 % 1000));
     // A refusal is understood by its rule.
     let mut what = entry.detail();
     if entry.decision.is_some_and(|decision| decision != CallDecision::Allowed) && !entry.rule.is_empty() {
@@ -61,8 +63,9 @@ fn row(entry: &AuditEntry) -> [String; 7] {
 
 fn table(entries: &VecDeque<AuditEntry>) -> String {
     let header = COLUMNS.map(str::to_uppercase);
-    let rows: Vec<[String; 7]> =
-        std::iter::once(header).chain(entries.iter().map(|entry| row(entry).map(|field| plain(&field)))).collect();
+    let rows: Vec<[String; 7]> = std::iter::once(header)
+        .chain(entries.iter().map(|entry| row(entry).map(|field| plain(&field))))
+        .collect();
     let mut widths = [0; 7];
     for row in &rows {
         for (width, field) in widths.iter_mut().zip(row) {
@@ -71,7 +74,8 @@ fn table(entries: &VecDeque<AuditEntry>) -> String {
     }
     let mut text = String::new();
     for row in &rows {
-        let fields: Vec<String> = row.iter().zip(widths).map(|(field, width)| format!("{field:width$}")).collect();
+        let fields: Vec<String> =
+            row.iter().zip(widths).map(|(field, width)| format!("{field:width$}")).collect();
         text.push_str(fields.join("  ").trim_end());
         text.push('\n');
     }
@@ -133,7 +137,8 @@ mod tests {
         assert!(csv.contains("ok,1.234 s,\"echo \"\"a\"\","), "{csv}");
         assert!(csv.ends_with("2025-11-21T22:37:00.000Z,'=stranger,,,refused,,http: no_token\r\n"), "{csv}");
         let json = write_entries(&entries, AuditFormat::Json).unwrap();
-        let read: VecDeque<AuditEntry> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let read: VecDeque<AuditEntry> =
+            json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(read, entries);
     }
 }

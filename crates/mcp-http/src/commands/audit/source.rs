@@ -93,9 +93,7 @@ impl AuditSource {
     }
 }
 
-fn block_on(
-    work: impl Future<Output = Result<(), AuditStoreError>>,
-) -> Result<(), AuditCommandError> {
+fn block_on(work: impl Future<Output = Result<(), AuditStoreError>>) -> Result<(), AuditCommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     Ok(runtime.map_err(AuditCommandError::Runtime)?.block_on(work)?)
 }

@@ -54,8 +54,7 @@ pub(super) fn run(settings: &Settings, arguments: &AuditVerifyArgs) -> Result<Ex
 fn read_checkpoint(path: &Path) -> Result<Checkpoint, AuditCommandError> {
     let failed = |source| AuditCommandError::CheckpointFile { path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(failed)?;
-    Checkpoint::parse(&text)
-        .map_err(|source| AuditCommandError::Checkpoint { path: path.to_owned(), source })
+    Checkpoint::parse(&text).map_err(|source| AuditCommandError::Checkpoint { path: path.to_owned(), source })
 }
 
 /// Describes what was found in one place.

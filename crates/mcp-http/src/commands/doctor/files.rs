@@ -16,7 +16,11 @@ pub(super) fn check(settings: &Settings) -> Vec<DoctorFinding> {
         if let Some(path) = path
             && let Err(error) = trusted_text::read(path)
         {
-            findings.push(broken(what, format!("{}: {}", path.display(), chain(&error)), "correct its owner and mode"));
+            findings.push(broken(
+                what,
+                format!("{}: {}", path.display(), chain(&error)),
+                "correct its owner and mode",
+            ));
         }
     }
     if let Some(key) = http.tls_key.as_deref() {
@@ -59,8 +63,14 @@ fn audit(path: &Path) -> DoctorFinding {
     match std::fs::File::open(path) {
         Ok(file) => match trusted_file::check(&file, trusted_file::OthersAccess::MayRead) {
             Ok(()) if may_write(path) => ok("audit", shown.to_string()),
-            Ok(()) => broken("audit", format!("{shown}: this user may not write to it"), "chown it to the server's user"),
-            Err(error) => broken("audit", format!("{shown}: {}", chain(&error)), "correct its owner and mode"),
+            Ok(()) => broken(
+                "audit",
+                format!("{shown}: this user may not write to it"),
+                "chown it to the server's user",
+            ),
+            Err(error) => {
+                broken("audit", format!("{shown}: {}", chain(&error)), "correct its owner and mode")
+            }
         },
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let folder = path.parent().unwrap_or(Path::new("/"));
@@ -68,7 +78,10 @@ fn audit(path: &Path) -> DoctorFinding {
                 true => ok("audit", format!("{shown} will be made")),
                 false => broken(
                     "audit",
-                    format!("{shown}: this user cannot make it, as {} is missing or not writable", folder.display()),
+                    format!(
+                        "{shown}: this user cannot make it, as {} is missing or not writable",
+                        folder.display()
+                    ),
                     "make the folder for the server's user; LogsDirectory= of the unit does when it starts",
                 ),
             }

@@ -29,7 +29,11 @@ fn check_address(address: &ListenAddress, is_healthy: bool) -> DoctorFinding {
             Ok(_) => false,
             Err(error) if error.kind() == ErrorKind::AddrInUse => true,
             Err(error) => {
-                return broken("listen", format!("{address}: {error}"), "name an address that this machine has");
+                return broken(
+                    "listen",
+                    format!("{address}: {error}"),
+                    "name an address that this machine has",
+                );
             }
         },
         // One that nobody answers was left by a server that was killed, and the next takes its place.

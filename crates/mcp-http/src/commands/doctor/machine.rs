@@ -29,7 +29,10 @@ pub(super) fn check(settings: &Settings) -> Vec<DoctorFinding> {
     if let Some(limit) = processes.filter(|limit| *limit < *http.max_processes) {
         findings.push(note(
             "limits",
-            format!("{limit} processes may run, and http.max_processes allows {} programs", *http.max_processes),
+            format!(
+                "{limit} processes may run, and http.max_processes allows {} programs",
+                *http.max_processes
+            ),
             "raise TasksMax in the unit, or lower http.max_processes",
         ));
     }

@@ -57,7 +57,11 @@ fn tokens(settings: &Settings) -> Vec<DoctorFinding> {
     for token in &file.tokens {
         let rotate = || format!("`{} token rotate {}`", name(), token.name);
         match token.expires {
-            None => findings.push(note("tokens", format!("`{}` has no end", token.name), rotate() + " --expires 90d")),
+            None => findings.push(note(
+                "tokens",
+                format!("`{}` has no end", token.name),
+                rotate() + " --expires 90d",
+            )),
             Some(end) if end <= now => findings.push(note(
                 "tokens",
                 format!("`{}` has ended", token.name),
@@ -74,7 +78,10 @@ fn tokens(settings: &Settings) -> Vec<DoctorFinding> {
         if token.created > now + 300 {
             findings.push(broken(
                 "clock",
-                format!("the token `{}` was made in the future: the clock of this machine is behind", token.name),
+                format!(
+                    "the token `{}` was made in the future: the clock of this machine is behind",
+                    token.name
+                ),
                 "set the clock, and have it synchronised (`timedatectl set-ntp true`)",
             ));
         }
@@ -102,7 +109,9 @@ fn exposure(settings: &Settings) -> Vec<DoctorFinding> {
     if let Some(jwts) = &jwts {
         findings.push(match jwts.has_keys() {
             true => ok("jwt", format!("the keys of {} are there", jwts.issuer())),
-            false => note("jwt", "the keys of the issuer cannot be fetched", "start it, or correct http.jwt_keys"),
+            false => {
+                note("jwt", "the keys of the issuer cannot be fetched", "start it, or correct http.jwt_keys")
+            }
         });
     }
     let has_tls = http.tls_certificate.is_some();
@@ -122,8 +131,8 @@ fn policy_and_confinement(settings: &Settings) -> Vec<DoctorFinding> {
     };
     let mut findings = Vec::new();
     let runner = process_runner::Runner::new();
-    let loaded = toolsets::facts(settings, &workspace, &runner)
-        .and_then(|facts| policy::configured(settings, &facts));
+    let loaded =
+        toolsets::facts(settings, &workspace, &runner).and_then(|facts| policy::configured(settings, &facts));
     match loaded {
         Ok(loaded) => {
             let file = settings.config.policy.file.as_ref();
@@ -131,11 +140,17 @@ fn policy_and_confinement(settings: &Settings) -> Vec<DoctorFinding> {
             findings.push(ok("policy", format!("{source}: {} roles", loaded.policy.roles().count())));
             let warnings = loaded.warnings.iter();
             findings.extend(
-                warnings.map(|warning| note("policy", warning.to_string(), "`mcp-stdio policy lint` shows where")),
+                warnings.map(|warning| {
+                    note("policy", warning.to_string(), "`mcp-stdio policy lint` shows where")
+                }),
             );
         }
         Err(error) => {
-            findings.push(broken("policy", chain(&error), "`mcp-stdio policy lint` names all that is wrong in it"));
+            findings.push(broken(
+                "policy",
+                chain(&error),
+                "`mcp-stdio policy lint` names all that is wrong in it",
+            ));
         }
     }
     findings.push(match confinement_setup::confine_all(settings, &workspace) {
@@ -149,7 +164,9 @@ fn policy_and_confinement(settings: &Settings) -> Vec<DoctorFinding> {
 fn database(settings: &Settings) -> Option<DoctorFinding> {
     let location = match audit_database::location(&settings.config.http) {
         Ok(location) => location?,
-        Err(error) => return Some(broken("audit", chain(&error), "set the variable, as the unit of the server does")),
+        Err(error) => {
+            return Some(broken("audit", chain(&error), "set the variable, as the unit of the server does"));
+        }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let checked = runtime.map(|runtime| runtime.block_on(audit_store::check(&location)));

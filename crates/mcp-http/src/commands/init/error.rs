@@ -13,7 +13,9 @@ pub(crate) enum InitError {
     Exists(PathBuf),
     #[error("the root {} is no folder; make it first, or name another with --root", .0.display())]
     Root(PathBuf),
-    #[error("--listen {0} can be reached from other machines; begin on loopback, and put a proxy with TLS in front")]
+    #[error(
+        "--listen {0} can be reached from other machines; begin on loopback, and put a proxy with TLS in front"
+    )]
     PublicAddress(String),
     #[error(
         "there is no user `{0}`; make it with `useradd --system --home-dir /var/lib/coretools --shell /usr/sbin/nologin {0}`"

@@ -27,6 +27,7 @@ pub(super) fn configuration(settings: &Settings, arguments: &InitArgs, paths: &I
          [http]\n\
          listen = [{listen}]\n\
          tokens = {tokens}\n\
+         token_usage = {usage}\n\
          # Behind a proxy with TLS: the name that clients use there, and the origin of the page at /ui.\n\
          # hosts = [\"tools.example\"]\n\
          # origins = [\"https://tools.example\"]\n\
@@ -38,6 +39,7 @@ pub(super) fn configuration(settings: &Settings, arguments: &InitArgs, paths: &I
         audit = toml_path(&paths.logs.join("audit.jsonl")),
         listen = toml::Value::String(arguments.listen.clone()),
         tokens = toml_path(&paths.tokens),
+        usage = toml_path(&paths.logs.join("token-usage.json")),
     )
 }
 
@@ -50,20 +52,22 @@ pub(super) fn unit(settings: &Settings, paths: &InitPaths, program: &Path, owner
     if paths.logs != Path::new(super::SYSTEM_LOGS) {
         writable.push(unit_word(&paths.logs));
     }
-    let lines = UNIT.lines().filter(|line| !line.starts_with("#   ")).map(|line| match line.split_once('=') {
-        Some(("ExecStart", _)) => {
-            format!("ExecStart={} --config {}", unit_word(program), unit_word(&paths.config))
-        }
-        Some(("User", _)) => format!("User={}", owner.name),
-        // The group of a user who is not the one of the package is that user's own.
-        Some(("Group", _)) if owner.name != "coretools" => "# Group= is that of the user.".to_owned(),
-        Some(("ReadWritePaths", _)) => format!("ReadWritePaths={}", writable.join(" ")),
-        // A folder in a home would be hidden from the service.
-        Some(("ProtectHome", _)) if in_home(settings, paths, program) => "ProtectHome=no".to_owned(),
-        _ => line.to_owned(),
-    });
+    let lines =
+        UNIT.lines().filter(|line| !line.starts_with("#   ")).map(|line| match line.split_once('=') {
+            Some(("ExecStart", _)) => {
+                format!("ExecStart={} --config {}", unit_word(program), unit_word(&paths.config))
+            }
+            Some(("User", _)) => format!("User={}", owner.name),
+            // The group of a user who is not the one of the package is that user's own.
+            Some(("Group", _)) if owner.name != "coretools" => "# Group= is that of the user.".to_owned(),
+            Some(("ReadWritePaths", _)) => format!("ReadWritePaths={}", writable.join(" ")),
+            // A folder in a home would be hidden from the service.
+            Some(("ProtectHome", _)) if in_home(settings, paths, program) => "ProtectHome=no".to_owned(),
+            _ => line.to_owned(),
+        });
     let lines: Vec<String> = lines.collect();
-    lines.join("\n").replacen("/etc/systemd/system/mcp-http.service", &paths.unit.display().to_string(), 1) + "\n"
+    lines.join("\n").replacen("/etc/systemd/system/mcp-http.service", &paths.unit.display().to_string(), 1)
+        + "\n"
 }
 
 /// Returns true if something that the service needs lies in a home.
@@ -82,7 +86,12 @@ fn unit_word(path: &Path) -> String {
 }
 
 /// Returns what to do next.
-pub(super) fn next_steps(arguments: &InitArgs, paths: &InitPaths, owner: &FileOwner, program: &Path) -> String {
+pub(super) fn next_steps(
+    arguments: &InitArgs,
+    paths: &InitPaths,
+    owner: &FileOwner,
+    program: &Path,
+) -> String {
     let (name, program, config) = (name(), program.display(), paths.config.display());
     let run_as = match owner.name.as_str() {
         "root" => String::new(),
