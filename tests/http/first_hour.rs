@@ -164,6 +164,28 @@ fn init_overwrites_nothing_and_writes_nothing_where_it_would_be_in_the_way() {
 }
 
 #[test]
+fn what_init_writes_belongs_to_the_user_of_the_server() {
+    use std::os::unix::fs::MetadataExt;
+    let root = rustix::process::geteuid().is_root();
+    let Some(()) = require(root.then_some(()), "no right to give files away; run as root") else { return };
+    let (project, outside) = (Project::empty(), Project::empty());
+    let folder = outside.join("etc");
+    let arguments = ["init", "--folder", folder.to_str().unwrap(), "--user", "nobody"];
+    let output = program(&project, &arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let mut paths: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.push(folder.clone());
+    assert!(paths.len() >= 7, "{paths:?}");
+    let passwd = fs::read_to_string("/etc/passwd").unwrap();
+    let nobody = passwd.lines().find(|line| line.starts_with("nobody:")).unwrap();
+    let uid: u32 = nobody.split(':').nth(2).unwrap().parse().unwrap();
+    for path in paths {
+        assert_eq!(fs::metadata(&path).unwrap().uid(), uid, "{}", path.display());
+    }
+    assert!(fs::read_to_string(folder.join("mcp-http.service")).unwrap().contains("\nUser=nobody\n"));
+}
+
+#[test]
 fn the_unit_of_init_is_that_of_the_packages_and_systemd_takes_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let shipped = fs::read_to_string(root.join("packaging/systemd/mcp-http.service")).unwrap();

@@ -1,11 +1,10 @@
 //! The last use of each token, in a file, so that `token list` shows it and a restart does not forget it.
 #![allow(clippy::disallowed_methods, reason = "the file is the operator's; no client names it")]
 
-use super::tokens::ActiveTokens;
 use crate::atomic_file;
 use serde::{Deserialize, Serialize};
 use server_setup::trusted_text;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -84,20 +83,16 @@ impl TokenUsageWriter {
         Ok(Self { written: read(&path)?, path, last_write: None })
     }
 
-    /// Writes the uses of `tokens`, unless that was done a moment ago.
-    pub(crate) fn write_sometimes(&mut self, tokens: &ActiveTokens) -> Result<(), TokenUsageError> {
-        match self.last_write.is_some_and(|last| last.elapsed() < WRITE_INTERVAL) {
-            true => Ok(()),
-            false => self.write(tokens),
-        }
+    /// Returns true if the last write was a moment ago.
+    pub(crate) fn has_just_written(&self) -> bool {
+        self.last_write.is_some_and(|last| last.elapsed() < WRITE_INTERVAL)
     }
 
-    /// Writes the uses of `tokens`, if there are new ones.
-    pub(crate) fn write(&mut self, tokens: &ActiveTokens) -> Result<(), TokenUsageError> {
-        let used: TokenUses = tokens
-            .uses()
-            .filter(|(name, used)| self.written.get(name).is_none_or(|old| old.at < used.at))
-            .collect();
+    /// Writes `uses`, if there are new ones. `names` are those of all tokens: the uses of others are forgotten.
+    pub(crate) fn write(&mut self, uses: TokenUses, names: &BTreeSet<String>) -> Result<(), TokenUsageError> {
+        let is_new =
+            |name: &String, used: &TokenUse| self.written.get(name).is_none_or(|old| old.at < used.at);
+        let used: TokenUses = uses.into_iter().filter(|(name, used)| is_new(name, used)).collect();
         if used.is_empty() {
             return Ok(());
         }
@@ -111,7 +106,7 @@ impl TokenUsageWriter {
                 all.insert(name, used);
             }
         }
-        all.retain(|name, _| tokens.knows(name));
+        all.retain(|name, _| names.contains(name));
         let file = TokenUsageFile { version: VERSION, tokens: all };
         let text = serde_json::to_vec(&file)
             .map_err(|source| TokenUsageError::Json { path: self.path.clone(), source })?;

@@ -5,7 +5,7 @@ use super::token_file::{TokenFile, TokenFileError, TokenProblem};
 use super::token_usage::{TokenUse, TokenUses};
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::address::ConnectionPeer;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -155,7 +155,7 @@ impl ActiveTokens {
     }
 
     /// Returns the last uses by this process, by the names of the tokens.
-    pub(crate) fn uses(&self) -> impl Iterator<Item = (String, TokenUse)> {
+    pub(crate) fn uses(&self) -> TokenUses {
         let mut uses = TokenUses::new();
         for token in self.0.values() {
             let Some(at) = token.last_used() else { continue };
@@ -165,12 +165,12 @@ impl ActiveTokens {
                 uses.insert(token.name.to_string(), TokenUse { at, from });
             }
         }
-        uses.into_iter()
+        uses
     }
 
-    /// Returns true if there is a token of this name, valid or not.
-    pub(crate) fn knows(&self, name: &str) -> bool {
-        self.0.values().any(|token| &*token.name == name)
+    /// Returns the names of all tokens, valid or not.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        self.0.values().map(|token| token.name.to_string()).collect()
     }
 
     /// Returns true if a token of this name is valid.

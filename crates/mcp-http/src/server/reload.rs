@@ -3,7 +3,6 @@
 use super::revocation::end_programs_of;
 use super::service_manager::ServiceManager;
 use crate::auth::jwt::JwtVerifier;
-use crate::auth::token_usage::{TokenUsageError, TokenUsageWriter};
 use crate::auth::tokens::ActiveTokens;
 use crate::auth::tracked_tokens::TrackedTokens;
 use crate::console_output::name;
@@ -124,7 +123,7 @@ pub(super) async fn watch_files(
         let tokens = app.authenticator.tokens();
         end_programs_of(app, tokens.revoke_missing(&tokens));
         warn_of_ends(&tokens, &mut warned);
-        write_token_usage(app, &tokens, TokenUsageWriter::write_sometimes);
+        write_token_usage(app, &tokens, false);
         app.sessions.sweep().await;
         if reload_all {
             manager.ready();
@@ -132,14 +131,14 @@ pub(super) async fn watch_files(
     }
 }
 
-/// Writes the last uses of tokens by `write`, if there is a file for them. Calls go on where that fails.
-pub(super) fn write_token_usage(
-    app: App,
-    tokens: &ActiveTokens,
-    write: fn(&mut TokenUsageWriter, &ActiveTokens) -> Result<(), TokenUsageError>,
-) {
+/// Writes the last uses of tokens, if there is a file for them. Calls go on where that fails.
+pub(super) fn write_token_usage(app: App, tokens: &ActiveTokens, is_last: bool) {
     let Some(writer) = &app.token_usage else { return };
-    if let Err(error) = write(&mut writer.lock().unwrap_or_else(PoisonError::into_inner), tokens) {
+    let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_last && writer.has_just_written() {
+        return;
+    }
+    if let Err(error) = writer.write(tokens.uses(), &tokens.names()) {
         tracing::error!("{}", chain(&error));
     }
 }

@@ -1,7 +1,7 @@
 //! The texts that are written and said.
 
-use super::InitPaths;
 use super::owner::FileOwner;
+use super::paths::InitPaths;
 use crate::cli::InitArgs;
 use crate::console_output::name;
 use server_setup::settings::Settings;
@@ -49,7 +49,7 @@ const UNIT: &str = include_str!("mcp-http.service");
 /// Returns the unit, with the paths of this installation.
 pub(super) fn unit(settings: &Settings, paths: &InitPaths, program: &Path, owner: &FileOwner) -> String {
     let mut writable: Vec<String> = settings.roots.iter().map(|root| unit_word(root)).collect();
-    if paths.logs != Path::new(super::SYSTEM_LOGS) {
+    if !paths.unit_makes_logs {
         writable.push(unit_word(&paths.logs));
     }
     let lines =
