@@ -3,7 +3,7 @@
 use super::new_files::UntrackedFilesBeforeTests;
 use super::step_runner::StepRunner;
 use crate::ci::Commands;
-use crate::ci::shell_quote::shell_quote;
+use crate::shell_quote::shell_quote;
 use crate::testing::error::TestError;
 use crate::testing::not_run::TestLister;
 use crate::testing::plan::{

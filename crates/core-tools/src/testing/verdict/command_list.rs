@@ -4,7 +4,7 @@ use super::command_words::{
     CommandPartMatch, WITH_REPORTER, is_command_of, may_run_tests, may_start, names, starts_packages,
 };
 use super::ignored_failure::IgnoredFailure;
-use crate::ci::shell_quote::shell_join;
+use crate::shell_quote::shell_join;
 use crate::testing::project_command::CommandPart;
 use crate::testing::results::{TestCommand, TestProcessReport, TestRunProblem, TestRunProblemKind};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Commands of a project's test command that failed, although the whole command succeeded: `node a.js; mocha`.
 
 use super::command_words::names_test_file;
-use crate::ci::shell_quote::shell_join;
+use crate::shell_quote::shell_join;
 use crate::testing::results::{TestProcessReport, TestRunProblem, TestRunProblemKind};
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use super::explain::explain_failure;
 use super::ignored_failure::{failed_test_command, ignored_failures_note};
 use super::judge::judge;
 use super::skipped_environments::skipped_environments;
-use crate::ci::shell_quote::shell_join;
+use crate::shell_quote::shell_join;
 use crate::testing::plan::TestStep;
 use crate::testing::results::{
     PrintedSummary, RunnerEndMarker, TestCommand, TestCounts, TestProcessReport, TestResults, TestRunProblem,
