@@ -37,6 +37,7 @@ libraries! {
     redaction,
     trusted_file,
     approvals,
+    audit_log,
     workspace,
     process_runner,
     role_policy,

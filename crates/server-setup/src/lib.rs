@@ -22,6 +22,7 @@ pub mod environment;
 mod error;
 pub mod error_chain;
 pub mod file_stamp;
+pub mod finding;
 pub mod help;
 pub mod identity;
 pub mod instructions;

@@ -14,7 +14,8 @@ use super::tool_directory::ToolDirectory;
 use crate::ci::EgressLog;
 use crate::redact::Redactor;
 use crate::workspace::Workspace;
-use role_policy::{CallScope, Caller, Policy, RoleLimits, SystemCallGroup};
+use process_runner::ResourceLimits;
+use role_policy::{CallScope, Caller, CredentialRule, Policy, RoleLimits, SystemCallGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +38,10 @@ pub struct CallContext {
     pub scope: CallScope,
     /// The system calls that the programs of this call may make beside the usual ones. None outside a host.
     pub system_calls: Vec<SystemCallGroup>,
+    /// The memory, processes and processor time that the programs of the caller may use together. No limit outside a host.
+    pub resource_limits: ResourceLimits,
+    /// The credentials that the proxy puts into requests of the programs of this call. None outside a host.
+    pub credentials: Vec<Arc<CredentialRule>>,
     /// The caller's own limits, on top of those of its role. None by default.
     pub limits: RoleLimits,
     /// A permit that the transport has acquired for this call from [`Host::call_permits`](super::Host::call_permits).
@@ -86,6 +91,8 @@ impl CallContext {
             role_limit: None,
             scope: CallScope::default(),
             system_calls: Vec::new(),
+            resource_limits: ResourceLimits::default(),
+            credentials: Vec::new(),
             limits: RoleLimits::default(),
             call_permit: None,
             call_admission: None,

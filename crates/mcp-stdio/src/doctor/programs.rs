@@ -1,8 +1,8 @@
 //! Checks of the programs that the tools start.
 
-use super::finding::{DoctorFinding, note, ok};
 use core_tools::ci::Toolchain;
 use process_runner::{Command, Limits, Runner};
+use server_setup::finding::{DoctorFinding, note, ok};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
