@@ -21,7 +21,8 @@ struct Supervisor<'h> {
 impl<'h> Supervisor<'h> {
     fn start(home: &'h ClientHome, variables: Vec<(&'static str, String)>) -> Self {
         let mut command = program(home, &variables, &["session", "daemon"]);
-        let daemon = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let daemon =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let supervisor = Self { home, variables, daemon };
         wait_until(PATIENCE, "the daemon answers", || supervisor.run(&["session", "status"]).0);
         supervisor

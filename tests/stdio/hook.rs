@@ -331,11 +331,8 @@ fn the_start_of_a_command_stands_in_the_audit_while_it_runs() {
     command.args(["exec", "--", "sh", "-c", "echo started; exec sleep 600"]);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
-    std::io::BufRead::read_line(
-        &mut std::io::BufReader::new(child.stdout.take().unwrap()),
-        &mut line,
-    )
-    .unwrap();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line)
+        .unwrap();
     assert_eq!(line, "started\n");
     // Whatever ends it now, the start is there.
     let lines = audit(home.path());

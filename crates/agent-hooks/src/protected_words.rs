@@ -9,16 +9,70 @@ use std::path::{Path, PathBuf};
 
 /// Programs that only read the files they are given.
 const READERS: [&str; 34] = [
-    "cat", "less", "more", "head", "tail", "grep", "egrep", "fgrep", "ls", "stat", "file", "wc", "diff", "jq",
-    "cmp", "basename", "dirname", "realpath", "readlink", "cut", "tr", "seq", "date", "sleep", "md5sum",
-    "sha1sum", "sha256sum", "sha512sum", "du", "df", "which", "ps", "pgrep", "expr",
+    "cat",
+    "less",
+    "more",
+    "head",
+    "tail",
+    "grep",
+    "egrep",
+    "fgrep",
+    "ls",
+    "stat",
+    "file",
+    "wc",
+    "diff",
+    "jq",
+    "cmp",
+    "basename",
+    "dirname",
+    "realpath",
+    "readlink",
+    "cut",
+    "tr",
+    "seq",
+    "date",
+    "sleep",
+    "md5sum",
+    "sha1sum",
+    "sha256sum",
+    "sha512sum",
+    "du",
+    "df",
+    "which",
+    "ps",
+    "pgrep",
+    "expr",
 ];
 
 /// The commands of git that change no file of the work tree.
 const READING_GIT_COMMANDS: [&str; 26] = [
-    "add", "annotate", "blame", "branch", "cat-file", "commit", "describe", "diff", "fetch", "for-each-ref",
-    "grep", "log", "ls-files", "ls-remote", "ls-tree", "merge-base", "name-rev", "push", "reflog", "remote",
-    "rev-list", "rev-parse", "shortlog", "show", "status", "tag",
+    "add",
+    "annotate",
+    "blame",
+    "branch",
+    "cat-file",
+    "commit",
+    "describe",
+    "diff",
+    "fetch",
+    "for-each-ref",
+    "grep",
+    "log",
+    "ls-files",
+    "ls-remote",
+    "ls-tree",
+    "merge-base",
+    "name-rev",
+    "push",
+    "reflog",
+    "remote",
+    "rev-list",
+    "rev-parse",
+    "shortlog",
+    "show",
+    "status",
+    "tag",
 ];
 
 /// Programs that take away a folder with everything in it.
@@ -38,24 +92,21 @@ impl Judgement<'_> {
         let arguments = program.words.get(1..).unwrap_or_default();
         let arguments = if is_reader(name, arguments) { &[] } else { arguments };
         let is_remover = REMOVERS.contains(&name);
-        let known = KnownValues {
-            home: self.surroundings.home,
-            assigned: &line.values,
-            budget: &self.evaluations,
-        };
+        let known =
+            KnownValues { home: self.surroundings.home, assigned: &line.values, budget: &self.evaluations };
         for word in arguments.iter().chain(&program.removed) {
             let patterns = WordPattern::of(word, known).into_iter().flat_map(WordPattern::with_values);
             for pattern in patterns {
                 let places: Vec<WordPattern> = match folders {
-                    Some(folders) => {
-                        folders.iter().map(|folder| pattern.in_folder(Some(folder))).collect()
-                    }
+                    Some(folders) => folders.iter().map(|folder| pattern.in_folder(Some(folder))).collect(),
                     None => vec![pattern.in_folder(None)],
                 };
                 if places.iter().any(|place| self.reaches_protected(place, is_remover)) {
                     let text = &word.text;
                     let reason = if word.is_literal {
-                        format!("`{text}` holds settings that decide what this agent may do; leave it as it is")
+                        format!(
+                            "`{text}` holds settings that decide what this agent may do; leave it as it is"
+                        )
                     } else {
                         format!(
                             "`{text}` is known only when the line runs, and could be a file that decides what this agent may do; \

@@ -280,9 +280,7 @@ mod tests {
     }
 
     fn can_be(source: &str, values: &[(&str, VariableValues)], path: &str) -> bool {
-        patterns(source, values)
-            .iter()
-            .any(|pattern| pattern.in_folder(Some(Path::new("/p"))).can_be(path))
+        patterns(source, values).iter().any(|pattern| pattern.in_folder(Some(Path::new("/p"))).can_be(path))
     }
 
     #[test]
@@ -339,7 +337,9 @@ mod tests {
             let word = WordPattern::literal(text).in_folder(None);
             word.can_be("/home/me/.claude/settings.json")
         };
-        for text in ["settings.json", ".claude/settings.json", ".", "..", "../x/../settings.json", "./settings.json"] {
+        for text in
+            ["settings.json", ".claude/settings.json", ".", "..", "../x/../settings.json", "./settings.json"]
+        {
             assert!(can_be(text), "{text}");
         }
         for text in ["test", "--all", "../other.json", "/p/settings.json"] {

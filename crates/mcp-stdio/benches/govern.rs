@@ -66,7 +66,11 @@ fn main() {
         measured("decision about a line of four programs", Some(bash.clone()), start(worker)),
         measured("the same with an audit", Some(bash), start(audited)),
         measured("`exec -- true`, no confinement", None, start(&["exec", "--", "true"])),
-        measured("`exec -- true`, role `worker`, confined", None, start(&["--role", "worker", "exec", "--", "true"])),
+        measured(
+            "`exec -- true`, role `worker`, confined",
+            None,
+            start(&["--role", "worker", "exec", "--", "true"]),
+        ),
     ];
     for _ in 0..ROUNDS {
         for measured in &mut all {

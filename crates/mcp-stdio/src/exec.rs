@@ -178,13 +178,7 @@ pub(crate) fn shell(
     exec(
         program,
         options,
-        &ExecArguments {
-            timeout: None,
-            idle_timeout: None,
-            ends_with: None,
-            approved: None,
-            command: words,
-        },
+        &ExecArguments { timeout: None, idle_timeout: None, ends_with: None, approved: None, command: words },
     )
 }
 

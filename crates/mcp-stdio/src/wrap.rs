@@ -172,9 +172,8 @@ pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<Exit
     let redactor = settings.redactor.clone();
     let redact = move |text: &str| redactor.redact(text).into_owned();
     let asked = ProxyApprovals::new(approvals.queue.clone(), approvals.timeout, redact);
-    proxy = proxy.approvals(
-        asked.asks_client(approvals.asks_client()).asks_operator(approvals.asks_operator()),
-    );
+    proxy =
+        proxy.approvals(asked.asks_client(approvals.asks_client()).asks_operator(approvals.asks_operator()));
     if let Some(file) = arguments.pin {
         proxy = proxy.pins(file, arguments.pin_mode.into());
     }

@@ -100,9 +100,10 @@ fn a_limit_of_commands_that_another_tool_goes_around_is_a_warning() {
         .effects(&[Effect::Runs { command: "command", environment: "env" }]);
     let warnings = |role: &str, tools: &str| {
         let text = format!(
-            "version = 1\n[roles.builder]\n{role}\n[[roles.builder.require]]\nid = \"programs\"\ntools = [{tools}]\ncommands = [\"git status\"]\n"
+            "version = 1\n[roles.builder]\n{role}\n[[roles.builder.require]]\nid = \"programs\"\ntools = [{tools}]\ncommands = [\"ls\"]\n"
         );
-        let loaded = Policy::load(&text, "roles.toml", &[READ, WRITE, RUN, START]).unwrap_or_else(|error| panic!("{error}"));
+        let loaded = Policy::load(&text, "roles.toml", &[READ, WRITE, RUN, START])
+            .unwrap_or_else(|error| panic!("{error}"));
         loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let found = warnings("allow = [\"*\"]", "\"run_command\"");

@@ -10,8 +10,8 @@ use crate::{approvals, audit, identity, policy, toolsets};
 use agent_hooks::shell::ShellSurroundings;
 use agent_hooks::{HookDecision, HookEvent, HookJudge, HookVerdict};
 use core_tools::mcp::{
-    ApprovalAnswer, ApprovalFolder, ApprovalVerdict, Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects,
-    summarize_arguments,
+    ApprovalAnswer, ApprovalFolder, ApprovalVerdict, Audit, CallDecision, CallRecord, Outcome,
+    WorkspaceEffects, summarize_arguments,
 };
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
@@ -285,7 +285,8 @@ impl NativeToolHost {
 /// Returns the names and sizes of arguments, and their size in bytes.
 fn summarized(arguments: &Map<String, Value>) -> (String, usize) {
     // The names are the client's, which are known.
-    let is_parameter =
-        |name: &str| name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_parameter = |name: &str| {
+        name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
     summarize_arguments(arguments, is_parameter)
 }

@@ -33,7 +33,13 @@ pub(super) struct Collector<'s> {
 
 impl<'s> Collector<'s> {
     pub(super) fn new(surroundings: ShellSurroundings<'s>) -> Self {
-        Self { surroundings, line: ShellLine::default(), lines: 0, repeats: false, variables: VariableUse::default() }
+        Self {
+            surroundings,
+            line: ShellLine::default(),
+            lines: 0,
+            repeats: false,
+            variables: VariableUse::default(),
+        }
     }
 
     pub(super) fn finish(mut self) -> ShellLine {

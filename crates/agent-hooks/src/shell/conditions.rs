@@ -85,9 +85,10 @@ pub(super) fn may_be_several(word: &ShellWord) -> bool {
 
 /// Notes the variable whose value could be several words, or that it cannot be named.
 pub(super) fn split_variable(word: &ShellWord, visitor: &mut impl LineVisitor) {
-    let bare = word.text.strip_prefix('$').map(|text| {
-        text.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(text)
-    });
+    let bare = word
+        .text
+        .strip_prefix('$')
+        .map(|text| text.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')).unwrap_or(text));
     match bare.and_then(split_name) {
         Some((name, "")) => visitor.computes_with(name),
         _ => visitor.evaluates_text(),
@@ -101,8 +102,8 @@ fn tokens(text: &str) -> Option<Vec<&str>> {
     let mut characters = text.char_indices().peekable();
     while let Some((at, character)) = characters.next() {
         let is_group = matches!(character, '(' | ')') && start.is_none() || character == ')';
-        let is_operator = matches!(character, '&' | '|')
-            && characters.peek().is_some_and(|(_, next)| *next == character);
+        let is_operator =
+            matches!(character, '&' | '|') && characters.peek().is_some_and(|(_, next)| *next == character);
         if character.is_whitespace() || is_group || is_operator {
             tokens.extend(start.take().map(|start| &text[start..at]));
             if is_operator {

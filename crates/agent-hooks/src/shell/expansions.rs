@@ -40,8 +40,7 @@ pub(super) fn read_parameter(text: &str, visitor: &mut impl LineVisitor) -> Opti
     let inner = text.strip_prefix("${")?.strip_suffix('}')?;
     // `${!x}` follows a name that may have an index; `${!x[@]}` and `${!x*}` are lists of names.
     if let Some(name) = inner.strip_prefix('!') {
-        let is_list =
-            ["[@]", "[*]", "@", "*"].iter().any(|end| name.strip_suffix(end).is_some_and(is_name));
+        let is_list = ["[@]", "[*]", "@", "*"].iter().any(|end| name.strip_suffix(end).is_some_and(is_name));
         if !is_list && !name.is_empty() {
             visitor.evaluates_text();
         }

@@ -1,9 +1,9 @@
 //! Programs that start others from their arguments: each is read as far as its own options are known.
 
-use super::error::ShellError;
-use super::shell_line::ShellProgram;
-use super::options::{OptionSyntax, SplitOptions, split};
 use super::arithmetic::is_name;
+use super::error::ShellError;
+use super::options::{OptionSyntax, SplitOptions, split};
+use super::shell_line::ShellProgram;
 use super::visitor::{AssignedValue, LineVisitor};
 use super::word::ShellWord;
 use role_policy::Access;
@@ -212,7 +212,9 @@ fn env(visitor: &mut impl LineVisitor, arguments: &[ShellWord]) -> Result<(), Sh
     let found = split("env", arguments.get(skipped..).unwrap_or_default(), &SYNTAX)?;
     for (option, value) in &found.options {
         match (option.as_str(), value.as_ref().and_then(ShellWord::value)) {
-            ("u" | "unset", Some(name)) => visitor.assign_for_programs(name.to_owned(), AssignedValue::Number),
+            ("u" | "unset", Some(name)) => {
+                visitor.assign_for_programs(name.to_owned(), AssignedValue::Number)
+            }
             ("C" | "chdir", Some(folder)) => visitor.folder(folder),
             ("u" | "unset" | "C" | "chdir", None) => visitor.folder_varies(),
             _ => {}
@@ -348,21 +350,18 @@ fn path_in_place(word: &ShellWord, path: &str) -> ShellWord {
 /// every test must hold is a name one of them.
 fn found_paths(words: &[ShellWord]) -> Vec<String> {
     let arguments = words.get(1..).unwrap_or_default();
-    let starts = arguments.iter().take_while(|word| {
-        !word.text.starts_with(['-', '(', '!', ','])
-    });
+    let starts = arguments.iter().take_while(|word| !word.text.starts_with(['-', '(', '!', ',']));
     let starts: Vec<String> = starts
         .map(|word| match word.value() {
             Some(path) => format!("'{}'", path.replace('\'', "'\\''")),
             None => word.text.clone(),
         })
         .collect();
-    let is_plain = |pattern: &&str| {
-        pattern.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"*?._-".contains(&byte))
-    };
-    let has_choice = arguments.iter().any(|word| {
-        matches!(word.text.as_str(), "-o" | "-or" | "," | "!" | "-not" | "(" | ")")
-    });
+    let is_plain =
+        |pattern: &&str| pattern.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"*?._-".contains(&byte));
+    let has_choice = arguments
+        .iter()
+        .any(|word| matches!(word.text.as_str(), "-o" | "-or" | "," | "!" | "-not" | "(" | ")"));
     let name = arguments.iter().zip(arguments.iter().skip(1)).find_map(|(option, name)| {
         (option.value() == Some("-name")).then(|| name.value().filter(is_plain)).flatten()
     });

@@ -65,7 +65,8 @@ pub(super) fn read_into(line: &str, visitor: &mut impl LineVisitor) -> Result<()
     let unreadable = || ShellError::Syntax { near: shorten(line) };
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|_| unreadable())?;
     let tree = parser.parse(line, None).ok_or_else(unreadable)?;
-    Walk { source: line, visitor }.visit(tree.root_node(), Place { depth: 0, repeats: false, in_quotes: false })
+    Walk { source: line, visitor }
+        .visit(tree.root_node(), Place { depth: 0, repeats: false, in_quotes: false })
 }
 
 /// The surroundings of a node.
@@ -345,9 +346,7 @@ impl<V: LineVisitor> Walk<'_, V> {
             Some(value) if value.kind() == "array" => AssignedValue::List,
             Some(value) if self.is_number(value) => AssignedValue::Number,
             Some(_) if all_children(node).any(|(child, _)| child.kind() == "+=") => AssignedValue::Text,
-            Some(value) => {
-                AssignedValue::Words(vec![evaluate(value, self.source, self.visitor.home())])
-            }
+            Some(value) => AssignedValue::Words(vec![evaluate(value, self.source, self.visitor.home())]),
             None => AssignedValue::Number,
         };
         command.assigned.push((text.split('[').next().unwrap_or(text).to_owned(), value));
@@ -471,9 +470,8 @@ impl<V: LineVisitor> Walk<'_, V> {
                 _ => {
                     self.visit(child, below)?;
                     let word = evaluate(child, self.source, self.visitor.home());
-                    is_list |= word.value().is_some_and(|text| {
-                        text.starts_with('-') && text.contains(['a', 'A'])
-                    });
+                    is_list |=
+                        word.value().is_some_and(|text| text.starts_with('-') && text.contains(['a', 'A']));
                     declarations::read_word(self.visitor, &word);
                 }
             }

@@ -27,13 +27,33 @@ const RUN: [&str; 12] = [
 
 /// Variables whose every new value the shell computes.
 const COMPUTED: [&str; 12] = [
-    "OPTIND", "RANDOM", "SRANDOM", "SECONDS", "LINENO", "HISTCMD", "BASHPID", "EPOCHSECONDS", "EPOCHREALTIME",
-    "UID", "EUID", "PPID",
+    "OPTIND",
+    "RANDOM",
+    "SRANDOM",
+    "SECONDS",
+    "LINENO",
+    "HISTCMD",
+    "BASHPID",
+    "EPOCHSECONDS",
+    "EPOCHREALTIME",
+    "UID",
+    "EUID",
+    "PPID",
 ];
 
 /// Variables that the shell itself gives other values than numbers.
 const TEXTS: [&str; 13] = [
-    "_", "PWD", "OLDPWD", "REPLY", "OPTARG", "MAPFILE", "COPROC", "DIRSTACK", "FUNCNAME", "GROUPS", "HOSTNAME",
+    "_",
+    "PWD",
+    "OLDPWD",
+    "REPLY",
+    "OPTARG",
+    "MAPFILE",
+    "COPROC",
+    "DIRSTACK",
+    "FUNCNAME",
+    "GROUPS",
+    "HOSTNAME",
     "PIPESTATUS",
     "READLINE_LINE",
 ];
@@ -93,9 +113,8 @@ impl VariableUse {
     /// could be the source of another. `inherited` names the variables that are there before the line runs. The order of
     /// the line does not matter: a loop or a function turns it round.
     pub(super) fn evaluates_text(&self, inherited: &[String]) -> bool {
-        let computes_text = |name: &String| {
-            is_given_by_shell(name) || inherited.contains(name) || self.texts.contains(name)
-        };
+        let computes_text =
+            |name: &String| is_given_by_shell(name) || inherited.contains(name) || self.texts.contains(name);
         let is_list = |name: &String| is_given_by_shell(name) || self.lists.contains(name);
         self.computed.iter().any(computes_text) || self.declared.iter().any(is_list)
     }

@@ -50,8 +50,7 @@ impl ProxySessionState {
         let Some(params) = object(&question.form()) else { return self.not_asked(&id, &message, &request) };
         self.client_questions.insert(self.last_id, id.clone());
         self.park(id.clone(), message, ParkedRequestReason::Approval, Some(deadline));
-        self.waiting_approvals
-            .insert(id, WaitingApproval { asked: AskedPerson::Client(question), request });
+        self.waiting_approvals.insert(id, WaitingApproval { asked: AskedPerson::Client(question), request });
         self.answer(&Message::request(&proxy_id, "elicitation/create", params));
     }
 
@@ -185,7 +184,10 @@ impl ProxySessionState {
 
     fn without_answer(&mut self, id: &Id, message: &Message<'_>, request: &ApprovalRequest, reason: &str) {
         self.record_not_sent(message, ProxyDecision::Refused, request.rule());
-        self.refuse_call(id, format!("not run: {request}, and there was no answer: {reason}. No answer is no"));
+        self.refuse_call(
+            id,
+            format!("not run: {request}, and there was no answer: {reason}. No answer is no"),
+        );
     }
 
     fn not_asked(&mut self, id: &Id, message: &Message<'_>, request: &ApprovalRequest) {

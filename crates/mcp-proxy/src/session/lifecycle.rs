@@ -222,8 +222,7 @@ impl ProxySessionState {
             .values()
             .filter_map(|pending| pending.deadline.map(|(deadline, _)| deadline));
         let parked = self.parked_requests.iter().filter_map(|parked| parked.deadline);
-        let is_asked =
-            |waiting: &WaitingApproval| matches!(waiting.asked, AskedPerson::Operator(_));
+        let is_asked = |waiting: &WaitingApproval| matches!(waiting.asked, AskedPerson::Operator(_));
         let answers = self.waiting_approvals.values().any(is_asked).then(|| now + ANSWER_INTERVAL);
         let paused = self.paused_calls.values().map(|paused| paused.deadline);
         // A time that is still to come is kept, so that the next request need not wake anybody.

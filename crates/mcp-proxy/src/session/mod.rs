@@ -4,8 +4,8 @@
 //! blocks: a request that cannot go on yet is parked, with a deadline.
 
 mod approvals;
-mod client_approvals;
 mod client_answers;
+mod client_approvals;
 mod client_messages;
 mod forward;
 mod lifecycle;
