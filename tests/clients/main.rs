@@ -14,6 +14,8 @@
 
 mod claude;
 mod codex;
+#[cfg(target_os = "linux")]
+mod codex_environment;
 mod editors;
 mod gemini;
 mod home;

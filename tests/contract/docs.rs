@@ -204,6 +204,12 @@ impl PageShell {
     /// has begun when it has printed a line.
     fn run(&mut self, command: &str) -> String {
         const END: &str = "-- end --";
+        // The end of the input ends the server soon, on a busy machine before it has answered. A client waits for its answers.
+        let waiting = command.strip_suffix(" < client.jsonl").map(|command| {
+            let answered = "until grep -q '\"id\":2' answers 2>/dev/null; do sleep 0.05; done";
+            format!("{{ cat client.jsonl; {answered}; }} | {command} | tee answers; rm answers")
+        });
+        let command = waiting.as_deref().unwrap_or(command);
         writeln!(self.input, "{{ {command}\n}} </dev/null\nprintf '\\n{END}\\n'").unwrap();
         let (mut said, mut ended, mut begun) = (String::new(), false, !command.ends_with(" &"));
         while !ended || !begun {

@@ -434,3 +434,70 @@ fn the_schema_has_generated_columns_actions_of_keys_and_conditions_of_indexes() 
     assert_eq!(columns[2]["generated"], "stored (n * 2)");
     assert_eq!(columns[3]["generated"], "virtual (upper('a)' || n))");
 }
+
+/// Leaves a database whose rollback journal names a super-journal: what a crash amid a transaction over two files leaves, and
+/// what anybody who may write files can make.
+const JOURNAL_WITH_SUPER_JOURNAL: &str = r#"
+import sqlite3, struct, sys
+path, named = sys.argv[1], sys.argv[2].encode()
+c = sqlite3.connect(path, isolation_level=None)
+c.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (1); PRAGMA cache_size = 1; BEGIN; UPDATE t SET a = 2")
+c.executemany("INSERT INTO t VALUES (?)", [("x" * 500,)] * 200)
+journal, database = (open(path + end, "rb").read() for end in ("-journal", ""))
+c.execute("ROLLBACK")
+c.close()
+sector, page = struct.unpack(">II", journal[20:28])
+records = (len(journal) - sector) // (page + 8)
+journal = journal[:8] + struct.pack(">i", records) + journal[12:sector + records * (page + 8)]
+journal += struct.pack(">I", 0x40000000 // page + 1) + named
+journal += struct.pack(">II", len(named), sum(named)) + bytes.fromhex("d9d505f920a163d7")
+open(path, "wb").write(database)
+open(path + "-journal", "wb").write(journal)
+"#;
+
+#[test]
+fn a_journal_has_no_other_file_deleted() {
+    let project = Project::empty();
+    let elsewhere = Project::with([("theirs.txt", "kept\n")]);
+    let theirs = elsewhere.join("theirs.txt");
+    let mut wire = serve(&project, &[]);
+    for (name, action, payload) in
+        [("seed.db", "seed", "INSERT INTO t VALUES (5)"), ("query.db", "query", "SELECT count(*) FROM t")]
+    {
+        let file = project.join(name);
+        let made = Command::new("python3")
+            .args(["-c", JOURNAL_WITH_SUPER_JOURNAL])
+            .arg(&file)
+            .arg(&theirs)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let journal = project.join(&format!("{name}-journal"));
+        let before = std::fs::read(&journal).unwrap();
+        let told = error(&mut wire, json!({"action": action, "payload": payload, "database": name}));
+        assert!(told.contains("a rollback journal lies beside the file"), "{told}");
+        assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "kept\n", "{name}");
+        // The program that the transaction belongs to can still roll it back.
+        assert_eq!(std::fs::read(&journal).unwrap(), before, "{name}");
+    }
+    // With a program that may write there, the same journal does what it says: the test tests something.
+    sqlite(&project.join("seed.db"), "SELECT count(*) FROM t");
+    assert!(!theirs.exists());
+}
+
+#[test]
+fn a_statement_that_takes_long_to_prepare_holds_up_nobody_and_ends_at_its_time_limit() {
+    let project = shop();
+    let file = project.join("app.db");
+    let doubled: Vec<String> =
+        (1..=24).map(|n| format!("CREATE VIEW v{n} AS SELECT x.a FROM v{0} x, v{0} y", n - 1)).collect();
+    sqlite(&file, &format!("CREATE TABLE t (a);;CREATE VIEW v0 AS SELECT a FROM t;;{}", doubled.join(";;")));
+    let mut wire = serve(&project, &[]);
+    let bomb = json!({"action": "query", "payload": "SELECT * FROM v24", "timeout_ms": 1500});
+    let slow = wire.ask("tools/call", json!({"name": "db_bridge", "arguments": bomb}));
+    // The server has one thread for the protocol, which answers others meanwhile.
+    wire.call("file_exists", json!({"path": "app.db"}));
+    assert!(wire.others().is_empty(), "the slow call was answered first");
+    let answered = wire.answer(slow)["result"].clone();
+    assert!(answered.to_string().contains("stopped after 1500 ms"), "{answered}");
+}

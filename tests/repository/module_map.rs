@@ -3,19 +3,20 @@
 //! `UPDATE_DOCS=1` writes the page anew.
 
 use crate::sources::{crates, files, workspace_root};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::path::Path;
 
-/// The names that the page gives of one module: its types, then its functions.
-const MAX_NAMES: usize = 12;
+/// A name that more modules define than this says nothing of where a line stands, and is left out.
+const MAX_MODULES_OF_NAME: usize = 3;
 
 const HEAD: &str = "\
 # Modules
 
-Every module of every crate under `crates/`, with its purpose and the names that it defines: types first, then
-functions that other modules call. If you see a name in a line of code, search this page for it. Unit tests are left
-out. [ARCHITECTURE.md](../ARCHITECTURE.md) says how the crates and modules fit together.
+Every module of every crate under `crates/`, with its purpose and the names that it defines: types first, then functions,
+methods, constants, variants and fields, private ones too. A name that more than three modules define is left out. If you
+see a name in a line of code, search this page for it. Unit tests are left out. [ARCHITECTURE.md](../ARCHITECTURE.md)
+says how the crates and modules fit together.
 
 This page is written by a test from the first sentence of each module's documentation:
 `UPDATE_DOCS=1 cargo test --package integration-tests --test repository module_map`
@@ -24,6 +25,7 @@ This page is written by a test from the first sentence of each module's document
 #[test]
 fn the_page_of_modules_is_up_to_date() {
     let mut page = HEAD.to_owned();
+    let definitions = modules_of_names();
     for krate in crates() {
         let manifest = std::fs::read_to_string(krate.join("Cargo.toml")).unwrap();
         let description = manifest.lines().find_map(|line| line.strip_prefix("description = \"")).unwrap();
@@ -40,7 +42,9 @@ fn the_page_of_modules_is_up_to_date() {
                 None if module == "lib" => "The public items of the crate.".to_owned(),
                 None => panic!("{} has no documentation", path.display()),
             };
-            let names: Vec<String> = names(&text).iter().map(|name| format!("`{name}`")).collect();
+            let mut names = names(&text);
+            names.retain(|name| definitions[name] <= MAX_MODULES_OF_NAME);
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
             writeln!(page, "| `{module}` | {purpose} | {} |", names.join(", ")).unwrap();
         }
     }
@@ -98,6 +102,17 @@ fn architecture_names_the_modules_that_are_there() {
     assert!(wrong.is_empty(), "ARCHITECTURE.md, Where things are:\n{}", wrong.join("\n"));
 }
 
+/// How many modules define each name.
+fn modules_of_names() -> HashMap<String, usize> {
+    let mut definitions = HashMap::new();
+    for path in crates().iter().flat_map(|krate| modules(&krate.join("src"))) {
+        for name in names(&std::fs::read_to_string(path).unwrap()) {
+            *definitions.entry(name).or_default() += 1;
+        }
+    }
+    definitions
+}
+
 /// The files of the modules below `source`, without those that hold tests alone: the files of a folder first, then its
 /// folders.
 fn modules(source: &Path) -> Vec<std::path::PathBuf> {
@@ -149,32 +164,54 @@ fn without_links(sentence: &str) -> String {
     sentence.replace("[`", "`").replace("`]", "`")
 }
 
-/// The types of a module, private ones too, and then the functions that other modules see.
+/// The names that a module defines, in order: its types, then everything else, private items too.
 fn names(text: &str) -> Vec<String> {
     let lines = || text.lines().take_while(|line| !line.starts_with("mod tests"));
-    let types = lines().filter_map(|line| item(line, &["struct ", "enum ", "trait ", "union "], false));
-    let functions =
-        lines().filter_map(|line| item(line, &["fn ", "async fn ", "const fn ", "unsafe fn "], true));
+    let types = lines().filter_map(|line| item(line, &["struct ", "enum ", "trait ", "union ", "type "]));
+    let items = lines().filter_map(|line| item(line.trim_start(), &["fn ", "const ", "static "]));
+    let members = lines().filter_map(member);
     let mut names: Vec<String> = Vec::new();
-    for name in types.chain(functions) {
+    for name in types.chain(items).chain(members) {
         if !names.contains(&name) {
             names.push(name);
         }
     }
-    names.truncate(MAX_NAMES);
     names
 }
 
 /// The name of the item that begins at the start of `line`, if it is one of `kinds`.
-fn item(line: &str, kinds: &[&str], must_be_visible: bool) -> Option<String> {
-    let rest = match line.strip_prefix("pub") {
+fn item(line: &str, kinds: &[&str]) -> Option<String> {
+    let mut rest = match line.strip_prefix("pub") {
         Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
         Some(rest) => rest.strip_prefix(' ')?,
-        None if must_be_visible => return None,
         None => line,
     };
+    for qualifier in ["const ", "async ", "unsafe "] {
+        let without = rest.strip_prefix(qualifier);
+        rest = without.filter(|without| without.contains("fn ")).unwrap_or(rest);
+    }
     let name = kinds.iter().find_map(|kind| rest.strip_prefix(kind))?;
-    let end =
-        name.find(|character: char| !character.is_alphanumeric() && character != '_').unwrap_or(name.len());
-    (end > 0).then(|| name[..end].to_owned())
+    let end = name.find(|character: char| !is_of_name(character)).unwrap_or(name.len());
+    (end > 0 && name != "_").then(|| name[..end].to_owned())
+}
+
+/// The name of a field or variant that begins at `line`, as rustfmt sets them: one level deep, with a comma at the end or a
+/// list of fields that begins.
+fn member(line: &str) -> Option<String> {
+    let line = line.strip_prefix("    ").filter(|line| !line.starts_with(' '))?;
+    let line = match line.strip_prefix("pub") {
+        Some(rest) if rest.starts_with('(') => rest.split_once(") ")?.1,
+        Some(rest) => rest.strip_prefix(' ')?,
+        None => line,
+    };
+    let end = line.find(|character: char| !is_of_name(character)).filter(|end| *end > 0)?;
+    let (name, rest) = line.split_at(end);
+    let is_field = rest.starts_with(": ") && rest.ends_with(',') && !rest.contains(" = ");
+    let is_variant = name.starts_with(|first: char| first.is_ascii_uppercase())
+        && (rest == "," || rest == " {" || (rest.starts_with(['(', ' ']) && rest.ends_with(',')));
+    (is_field || is_variant).then(|| name.to_owned())
+}
+
+fn is_of_name(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
 }

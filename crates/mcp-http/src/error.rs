@@ -5,7 +5,9 @@ use crate::audit_store::AuditStoreError;
 use crate::auth::authenticator::PeerRuleError;
 use crate::auth::jwt::JwtError;
 use crate::auth::token_file::TokenFileError;
+use crate::commands::audit::AuditCommandError;
 use crate::commands::health::HealthError;
+use crate::commands::init::InitError;
 use crate::commands::token::TokenError;
 use crate::console_output::OutputError;
 use crate::net::address::AddressError;
@@ -35,6 +37,10 @@ pub(crate) enum Error {
     Output(#[from] OutputError),
     #[error(transparent)]
     Token(#[from] TokenError),
+    #[error(transparent)]
+    AuditCommand(#[from] AuditCommandError),
+    #[error(transparent)]
+    Init(#[from] InitError),
     #[error(transparent)]
     Health(#[from] HealthError),
     /// The configuration lets in somebody who should not be.

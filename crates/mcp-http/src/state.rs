@@ -27,6 +27,8 @@ pub(crate) type App = &'static AppState;
 
 /// The state of the server.
 pub(crate) struct AppState {
+    /// The version of the program.
+    pub(crate) version: &'static str,
     pub(crate) allowed_hosts: AllowedHosts,
     pub(crate) authenticator: Authenticator,
     pub(crate) admission: AdmissionControl,

@@ -337,23 +337,29 @@ impl KnownOrphans {
         let sessions: HashMap<_, _> =
             indexed().filter_map(|(index, leader)| Some((leader.session()?, index))).collect();
         let markers: HashMap<_, _> =
-            indexed().filter_map(|(index, leader)| Some((leader.marker()?.0, index))).collect();
+            indexed().filter_map(|(index, leader)| Some((leader.marker()?.token, index))).collect();
         let runs: HashMap<_, _> = indexed().map(|(index, leader)| (leader.run(), index)).collect();
-        // A process that is older than all leaders belongs to none of them, and its environment need not be read.
+        // A process that is older than all leaders belongs to none of them, and its environment need not be read. One that
+        // was adopted may be the orphan of a run that is over.
         let start = |leader: &Arc<ProcessLeader>| tree::start_time(leader.session()?);
-        let started_since = leaders.iter().map(|leader| start(leader).unwrap_or(0)).min().unwrap_or(0);
+        let starts = leaders.iter().map(|leader| start(leader).unwrap_or(0));
+        let started_since = starts.chain(tree::first_run()).min().unwrap_or(0);
         let by_adoption = |pid: Pid, start_ticks| {
             let stamp = ProcessStamp { pid: pid.as_raw_nonzero().get(), start_ticks };
             self.runs.get(&stamp).and_then(|run| runs.get(run).copied())
         };
         let adopters = tree::adopters();
+        // A process that another than this run's orphans come to is none of them, whatever its environment says.
+        let may_show = |index: usize, parent| {
+            adopters.is_empty()
+                || leaders.get(index).is_some_and(|leader| tree::is_adopted_by(leader, parent))
+        };
         let query = ScanQuery {
             started_since,
             by_session: &|session| sessions.get(&session).copied(),
             by_adoption: &by_adoption,
             adopters: &adopters,
-            marker_prefix: tree::marker_prefix(),
-            by_marker: &|number| markers.get(&number).copied(),
+            by_marker: &|token, parent| markers.get(&token).copied().filter(|index| may_show(*index, parent)),
         };
         tree::scan(&query)
     }
@@ -382,7 +388,7 @@ impl KnownOrphans {
         for mut orphan in scan.orphans.drain(..) {
             let stamp = orphan.stamp();
             let first_seen = *self.first_seen.entry(stamp).or_insert_with(tree::start_bound);
-            match tree::attribute(orphan.pid, orphan.start_ticks, first_seen) {
+            match tree::attribute(orphan.pid, orphan.parent, orphan.start_ticks, first_seen) {
                 Attribution::OwnChild => continue,
                 Attribution::Undecided => {}
                 Attribution::Run(leader) => {
@@ -408,7 +414,7 @@ impl KnownOrphans {
 
 fn leftover(member: &TreeMember, command_line: Option<String>, killed: bool) -> LeftoverProcess {
     let (pid, name) = (member.pid_number(), member.name.clone());
-    LeftoverProcess { pid, name, command_line, held_pipe: false, killed }
+    LeftoverProcess { pid, name, command_line, held_pipe: false, killed, refused: None }
 }
 
 impl WatchedTree {

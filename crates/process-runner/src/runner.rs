@@ -268,7 +268,7 @@ impl Runner {
 
         // Before the start: what has started must be certain of an end.
         reaper::ensure_running().map_err(|error| command.error(spawn_kind(&error), Some(error)))?;
-        let run = RunId::next();
+        let run = RunId::next().map_err(|error| command.error(SpawnErrorKind::Other, Some(error)))?;
         // The guardian knows of the run before it starts, so that no death of this process falls in between.
         let supervised = match &self.inner.guardian {
             Some(guardian) => Some(
@@ -387,6 +387,7 @@ impl Runner {
             leftovers: Vec::new(),
             containment: if command.marker { Containment::SessionAndMarker } else { Containment::Session },
             confinement: None,
+            exceeded_limits: Vec::new(),
         };
         let events = command.events.map(|options| {
             let (queue, events) = EventQueue::new(options);

@@ -14,6 +14,7 @@ use crate::problem::{LoadError, PolicyProblem, Severity};
 use crate::quoted::quoted;
 use crate::rule::{Rule, ToolSelector};
 use crate::tool::{Call, OwnedToolFacts, ToolFacts};
+use egress_proxy::{Host, NetworkAccess};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -233,7 +234,7 @@ impl<'a> PolicyLoader<'a> {
             unlisted: Some(self.label(role_name, "nothing allows it", draft.name.line)),
             ..Role::default()
         };
-        for part in lineage {
+        for part in &lineage {
             let name = &part.name.text;
             let listed = |what: &str, entries: &[(LocatedText, ToolSelector)]| -> Vec<ToolEntry> {
                 entries
@@ -308,8 +309,47 @@ impl<'a> PolicyLoader<'a> {
             // The lower of two limits holds, so a role cannot loosen what it extends.
             role.limits = role.limits.narrowed_by(part.limits);
             role.system_calls.extend(&part.system_calls);
+            let credentials = part.credentials.iter().map(|(_, rule)| Arc::new(rule.clone()));
+            role.credentials.extend(credentials);
         }
+        self.check_credentials(draft, &lineage);
         role
+    }
+
+    /// Refuses credentials that no program of the role could use: for hosts that its `network` does not name, and two for
+    /// one host.
+    fn check_credentials(&mut self, draft: &DraftRole, lineage: &[&'a DraftRole]) {
+        let networks = lineage.iter().filter_map(|part| part.network.as_ref());
+        let network = networks.fold(NetworkAccess::Allow, |network, (_, other)| network.narrowed_by(other));
+        let mut known: Vec<(&Host, u16)> = Vec::new();
+        let all = lineage.iter().flat_map(|part| part.credentials.iter().map(move |found| (part, found)));
+        for (part, (line, rule)) in all {
+            // That of another role is reported there too, unless this one takes its host away.
+            let line = if part.name.text == draft.name.text { *line } else { draft.name.line };
+            let place = (&rule.host, rule.port);
+            let is_named = match &network {
+                NetworkAccess::Hosts(hosts) => hosts.check(&rule.host, rule.port).is_ok(),
+                _ => false,
+            };
+            if !is_named {
+                self.error(
+                    line,
+                    format!(
+                        "the role `{}` has a credential for `{}:{}`, and its `network` does not name that host; write \
+                         network = {{ hosts = [\"{}:{}\"] }}",
+                        draft.name.text, rule.host, rule.port, rule.host, rule.port
+                    ),
+                );
+            }
+            if known.contains(&place) {
+                let message = format!(
+                    "the role `{}` has two credentials for `{}:{}`; a host and port may have one",
+                    draft.name.text, rule.host, rule.port
+                );
+                self.error(line, message);
+            }
+            known.push(place);
+        }
     }
 
     /// Adds `draft` and everything it extends to `lineage`, each once, ancestors first. `path` has the roles between

@@ -14,6 +14,7 @@ use crate::scope::CallScope;
 use crate::system_calls::SystemCallGroup;
 use crate::tool::{Call, Effect, OwnedToolFacts, ToolFacts};
 use crate::violation::RuleViolation;
+use egress_proxy::CredentialRule;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -53,6 +54,7 @@ pub(crate) struct Role {
     pub(crate) may_use: Vec<String>,
     pub(crate) documents: Vec<String>,
     pub(crate) system_calls: Vec<SystemCallGroup>,
+    pub(crate) credentials: Vec<Arc<CredentialRule>>,
     pub(crate) limits: RoleLimits,
     /// The tools that were known at load.
     pub(crate) known: Arc<[OwnedToolFacts]>,
@@ -506,6 +508,33 @@ impl Policy {
                 groups.filter(|group| narrower.contains(group)).collect()
             }
         }
+    }
+
+    /// Returns the credentials that the programs of `caller` may use: those that each of its roles has.
+    pub fn credentials(&self, caller: &Caller) -> Vec<Arc<CredentialRule>> {
+        let mut roles = caller.roles();
+        let Some(first) = roles.next() else { return Vec::new() };
+        let mut credentials = self.role(first).credentials.clone();
+        for role in roles {
+            credentials.retain(|rule| self.role(role).credentials.contains(rule));
+        }
+        if let Some(narrowing) = &self.narrowing {
+            let narrower = narrowing.credentials(caller);
+            credentials.retain(|rule| narrower.contains(rule));
+        }
+        credentials
+    }
+
+    /// Returns the credentials of all roles, each once.
+    pub fn all_credentials(&self) -> Vec<Arc<CredentialRule>> {
+        let mut all: Vec<Arc<CredentialRule>> = Vec::new();
+        let roles = self.compiled.order.iter().filter_map(|name| self.compiled.roles.get(name));
+        for rule in roles.flat_map(|role| &role.credentials) {
+            if !all.contains(rule) {
+                all.push(Arc::clone(rule));
+            }
+        }
+        all
     }
 
     /// Returns the context documents of a role, as the file names them, those of the roles it extends first.

@@ -14,7 +14,10 @@ use crate::redact::Redactor;
 use crate::workspace::{ConfinedPath, Workspace};
 #[cfg(feature = "git")]
 use egress_proxy::NetworkAccess;
-use process_runner::{Command, CommandLine, Runner, ShellSyntax, ShellSyntaxKind, TerminalSize};
+use process_runner::{
+    Command, CommandLine, ConfinementLevel, ResourceControls, ResourceLimits, Runner, ShellSyntax,
+    ShellSyntaxKind, TerminalSize,
+};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 #[cfg(any(feature = "git", all(feature = "mcp", feature = "sessions", unix)))]
@@ -31,6 +34,7 @@ pub struct Commands {
     pub(crate) redactor: Redactor,
     environment: EnvironmentPolicy,
     confinement: ConfinementPolicy,
+    resource_limits: ResourceLimits,
 }
 
 /// A command as a caller requested it, in the foreground or the background.
@@ -100,7 +104,8 @@ impl Commands {
     /// values are better given to the runner, which masks them wherever the output is cut.
     pub fn new(runner: Runner, workspace: Arc<Workspace>, redactor: Redactor) -> Self {
         let confinement = ConfinementPolicy::off("the server was started without");
-        Self { runner, workspace, redactor, environment: EnvironmentPolicy::default(), confinement }
+        let (environment, resource_limits) = (EnvironmentPolicy::default(), ResourceLimits::default());
+        Self { runner, workspace, redactor, environment, confinement, resource_limits }
     }
 
     /// Sets which part of the server's own environment a command inherits. All of it by default.
@@ -126,6 +131,7 @@ impl Commands {
             commands.workspace = Arc::clone(workspace);
         }
         commands.confinement = commands.confinement.narrowed(scope);
+        commands.resource_limits = scope.resource_limits;
         commands
     }
 
@@ -153,16 +159,22 @@ impl Commands {
         self.confinement.foreign_confinement()
     }
 
-    /// Returns `command` behind the confinement of every command, with its own environment.
-    #[cfg_attr(not(feature = "git"), allow(dead_code, reason = "git chooses its environment itself"))]
+    /// Describes in one line the means by which the resources of commands are limited.
+    pub fn resource_controls(&self) -> String {
+        let in_namespaces = self.confinement.achieved_level() >= ConfinementLevel::Namespaces;
+        ResourceControls::available(in_namespaces).to_string()
+    }
+
+    /// Returns `command` behind the confinement and the limits of every command, with its own environment.
     pub(crate) fn confine(&self, command: Command) -> Result<Command, EgressError> {
-        self.confinement.apply(command)
+        self.confinement.apply(command.resource_limits(self.resource_limits), &self.runner)
     }
 
     /// Returns `command` behind the confinement of every command and without a network, for programs of the server's own
-    /// that need none.
+    /// that need none. Where confinement is off, it is not confined: it must start nothing that a project names.
     #[cfg(feature = "context")]
     pub(crate) fn confine_offline(&self, command: Command) -> Command {
+        let command = command.resource_limits(self.resource_limits);
         match self.confinement.confinement() {
             Some(confinement) => command.confined(confinement.network(false)),
             None => command,
@@ -181,11 +193,10 @@ impl Commands {
     #[cfg(feature = "git")]
     pub(crate) fn confine_with_ssh_agent(&self, command: Command) -> Result<Command, EgressError> {
         let socket = self.runner.environment_value("SSH_AUTH_SOCK").map(Path::new);
-        let command = self.confine(command)?;
-        Ok(match (self.confinement.confinement(), socket.filter(|path| path.is_absolute())) {
-            (Some(confinement), Some(socket)) => command.confined(confinement.write(socket)),
-            _ => command,
-        })
+        match socket.filter(|path| path.is_absolute()) {
+            Some(socket) => self.confinement.clone().write(socket).apply(command, &self.runner),
+            None => self.confine(command),
+        }
     }
 
     /// Returns the runner of the commands.
@@ -275,6 +286,21 @@ impl Commands {
         Ok(self.apply_policies(command)?)
     }
 
+    /// Returns the command that `words` name, in `folder`, with the environment and the confinement of every command, for a
+    /// caller who starts it and follows it.
+    ///
+    /// # Errors
+    /// There is no word, the folder cannot be opened, or the network that the policy allows cannot be kept.
+    pub fn command_of_words(&self, words: &[String], folder: &ConfinedPath) -> Result<Command, CommandError> {
+        let RequestedWords { program, arguments, .. } = RequestedWords::of_vector(words)?;
+        Ok(self.command_in(program, folder)?.args(arguments))
+    }
+
+    /// Returns true if commands are confined, if only in part.
+    pub fn is_confined(&self) -> bool {
+        self.confinement.is_enforced()
+    }
+
     /// Returns the value of a variable that every command inherits, if it does and the server has it.
     #[cfg(feature = "testing")]
     pub(crate) fn inherited_variable(&self, name: &str) -> Option<&str> {
@@ -284,7 +310,7 @@ impl Commands {
 
     /// Returns `command` with the environment and the confinement of every command.
     pub(super) fn apply_policies(&self, command: Command) -> Result<Command, EgressError> {
-        let command = self.environment.apply(self.confinement.apply(command)?);
+        let command = self.environment.apply(self.confine(command)?);
         Ok(terminal_environment(command, &self.runner))
     }
 

@@ -94,10 +94,13 @@ pub use approvals::{
     FolderQuestion, PendingQuestion, shown_text,
 };
 pub use arguments::InvalidArguments;
-pub use audit::{Audit, AuditFailureMode, CallDecision, CallRecord, Outcome, summarize_arguments};
+pub use audit::{
+    Audit, AuditEntry, AuditFailureMode, AuditLevel, CallDecision, CallRecord, CallTargets, Outcome,
+    summarize_arguments,
+};
 pub use call_context::CallContext;
 pub use connection::{Connection, RequestContext};
-pub use effects::WorkspaceEffects;
+pub use effects::{WorkspaceEffects, workspace_within};
 pub use host::{Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::HostLimits;
 pub use observer::CallObserver;

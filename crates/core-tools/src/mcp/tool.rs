@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, AnswerFormat, ToolError};
 use super::call_context::CallContext;
-use super::permits::ResourceClass;
+use super::permits::{NoPermit, ResourceClass};
 use super::schema::{JsonSchemaObject, LazySchema};
 use super::search_hints;
 use super::stored_schemas::SchemaUse;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 type ReleaseCaller = dyn Fn(&str) + Send + Sync;
-type TakeLeftovers = dyn Fn(&str, &LeftoverTree) + Send + Sync;
+type TakeLeftovers = dyn Fn(&str, &LeftoverTree) -> Result<(), NoPermit> + Send + Sync;
 type ListBackground = dyn Fn() -> Vec<BackgroundProcess> + Send + Sync;
 type ToolHandler =
     dyn Fn(Map<String, Value>, CallContext) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
@@ -277,13 +277,13 @@ impl Tool {
         self
     }
 
-    /// Takes over what a command of a principal has left running, by `take`, which then lists and ends it. It must not
-    /// block.
+    /// Takes over what a command of a principal has left running, by `take`, which then lists and ends it, or refuses to
+    /// have it go on. It must not block.
     #[must_use]
     #[cfg_attr(not(feature = "ci"), allow(dead_code, reason = "only commands leave something running"))]
     pub(crate) fn takes_leftovers(
         mut self,
-        take: impl Fn(&str, &LeftoverTree) + Send + Sync + 'static,
+        take: impl Fn(&str, &LeftoverTree) -> Result<(), NoPermit> + Send + Sync + 'static,
     ) -> Self {
         self.take_leftovers = Some(Arc::new(take));
         self
@@ -369,12 +369,13 @@ impl Tool {
         }
     }
 
-    /// Returns true if the tool has taken over `tree`.
-    pub(crate) fn take_leftovers(&self, principal: &str, tree: &LeftoverTree) -> bool {
-        self.take_leftovers.as_ref().is_some_and(|take| {
-            take(principal, tree);
-            true
-        })
+    /// Has the tool take over `tree`, if it takes over such things.
+    pub(crate) fn take_leftovers(
+        &self,
+        principal: &str,
+        tree: &LeftoverTree,
+    ) -> Option<Result<(), NoPermit>> {
+        self.take_leftovers.as_ref().map(|take| take(principal, tree))
     }
 
     pub(crate) fn background_processes(&self) -> Vec<BackgroundProcess> {

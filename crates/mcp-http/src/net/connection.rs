@@ -56,8 +56,10 @@ pub(super) enum AcceptedStream {
 /// The time that a client has for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time that a client which has connected has for its first request, once the server shuts down: a proxy may have sent
-/// one already.
+/// The time from its connection that a client has for its first request, once the server shuts down: a proxy that connects
+/// for each request sends it at once, and cannot know whether it may send it again elsewhere.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
+/// The time that it has at least: it may have sent the request already.
 const FIRST_REQUEST_GRACE: Duration = Duration::from_millis(200);
 
 /// The size of the head of a request, in bytes: the buffer of HTTP/1, and the decoded fields of HTTP/2.
@@ -146,19 +148,26 @@ async fn serve_requests(
     let stream = TokioIo::new(WriteTimeout::new(stream, Arc::clone(&activity)));
     let mut connection = std::pin::pin!(HTTP.serve_connection(stream, service));
     let mut next_check = std::pin::pin!(tokio::time::sleep(header_timeout));
+    let accepted_at = Instant::now();
     let mut is_ending = false;
     loop {
         tokio::select! {
             ended = connection.as_mut() => return ended.map_err(ConnectionError::Http),
             () = app.shutting_down.cancelled(), if !is_ending => {
-                if !activity.has_requests() {
-                    if let Ok(ended) = tokio::time::timeout(FIRST_REQUEST_GRACE, connection.as_mut()).await {
+                let grace = FIRST_REQUEST_TIMEOUT.saturating_sub(accepted_at.elapsed()).max(FIRST_REQUEST_GRACE);
+                let deadline = Instant::now() + grace;
+                while !activity.has_requests() {
+                    let pause = deadline.min(Instant::now() + FIRST_REQUEST_GRACE);
+                    if let Ok(ended) = tokio::time::timeout_at(pause, connection.as_mut()).await {
                         return ended.map_err(ConnectionError::Http);
                     }
-                    if !activity.has_requests() {
-                        // hyper would wait until it sends something.
-                        return Ok(());
+                    if Instant::now() >= deadline {
+                        break;
                     }
+                }
+                if !activity.has_requests() {
+                    // hyper would wait until it sends something.
+                    return Ok(());
                 }
                 connection.as_mut().graceful_shutdown();
                 is_ending = true;

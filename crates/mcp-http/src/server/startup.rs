@@ -122,6 +122,7 @@ impl BoundServer {
         let max_body_bytes = size(*http.max_body_bytes);
         let endpoint = McpEndpoint::new(program, &sessions, max_body_bytes, cut_off.clone());
         let app = AppState {
+            version: program.version,
             allowed_hosts: AllowedHosts::new(&bound, &host_names(&http), &http.origins)?,
             authenticator,
             admission,

@@ -85,6 +85,7 @@ pub(crate) struct LaunchedProgram {
     pub(crate) stdout: OutputPipe,
     pub(crate) stderr: Option<OutputPipe>,
     pub(crate) started: Instant,
+    pub(crate) limit_watch: Option<super::LimitWatch>,
 }
 
 /// A wait for the leader's end.
@@ -186,7 +187,15 @@ pub(crate) fn connect(
     _: ParentPipeEnds,
 ) -> Result<LaunchedProgram, SpawnError> {
     let StartedLeader { leader, at: started, stdin, stdout, stderr } = started;
-    Ok(LaunchedProgram { exit: ExitWatch(Arc::clone(&leader)), leader, stdin, stdout, stderr, started })
+    Ok(LaunchedProgram {
+        exit: ExitWatch(Arc::clone(&leader)),
+        leader,
+        stdin,
+        stdout,
+        stderr,
+        started,
+        limit_watch: None,
+    })
 }
 
 /// Starts a command. It blocks for as long as the system takes, so it is called on a thread of its own.

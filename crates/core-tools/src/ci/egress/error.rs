@@ -1,7 +1,10 @@
 //! The reasons that the network of commands cannot be limited.
 
+#[cfg(feature = "credentials")]
+use egress_proxy::{InterceptionError, SecretError};
 use process_runner::NetworkNamespaceError;
 use std::io;
+use std::path::PathBuf;
 
 /// The reason that the network which a role allows its commands cannot be kept. No command starts then.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +47,59 @@ pub enum EgressError {
          `\"allow\"`"
     )]
     NotOurs(String),
+    /// A credential of the role cannot be used.
+    #[error(
+        "a credential of this role cannot be used ({rule}): {problem}; no command of the role that may connect starts"
+    )]
+    Credential {
+        /// The host and the header of the credential.
+        rule: String,
+        /// The reason.
+        problem: CredentialError,
+    },
     /// Too many different lists of hosts, or principals with one, are in use.
-    #[error("{0} different lists of hosts are in use, which is the most there may be; restart the server")]
+    #[error(
+        "{0} different lists of hosts are in use by programs that run, which is the most there may be; stop some of them"
+    )]
     TooManyLists(usize),
+}
+
+/// The reason that a credential cannot be put into the requests of programs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CredentialError {
+    /// The variable of the secret is not set.
+    #[error("the variable `{0}` is not set in the server's environment, or is not Unicode")]
+    NoVariable(String),
+    /// The file of the secret lies where tools and programs read.
+    #[error(
+        "the file of its secret lies in a root of the server, where tools and programs read it; keep it elsewhere"
+    )]
+    SecretInRoot,
+    /// The secret is of a kind that this version does not know.
+    #[error("its secret is of a kind that this version does not know")]
+    UnknownSource,
+    /// The secret cannot be read, or no header can hold it.
+    #[cfg(feature = "credentials")]
+    #[error("its secret cannot be used: {0}")]
+    Secret(#[from] SecretError),
+    /// Certificates of authorities cannot be read.
+    #[error("the certificates in {} cannot be used: {error}", path.display())]
+    Certificates {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        #[source]
+        error: io::Error,
+    },
+    /// The proxy cannot stand in for the hosts.
+    #[cfg(feature = "credentials")]
+    #[error(transparent)]
+    Interception(#[from] InterceptionError),
+    /// The file of certificates for programs cannot be written.
+    #[error("the certificates for programs cannot be written: {0}")]
+    Bundle(#[source] io::Error),
+    /// This build cannot put credentials into requests.
+    #[error("this program is built without the feature `credentials`")]
+    NotLinked,
 }

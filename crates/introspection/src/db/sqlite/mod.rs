@@ -26,12 +26,18 @@ use tokio_util::sync::CancellationToken;
 /// The time that a statement waits for another connection that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The words that an error gets if a rollback journal lies beside the database.
+const UNFINISHED_TRANSACTION: &str = "a rollback journal lies beside the file: a program ended amid a transaction, or is in \
+    one. A query cannot roll it back, and a transaction over several files is never rolled back here; open the file with the \
+    program that it belongs to";
+
 /// An open database.
 struct OpenDatabase {
-    connection: SqliteConnection,
+    /// Absent while a statement is prepared, and for good if that panicked.
+    connection: Option<SqliteConnection>,
     guard: Arc<ConnectionGuard>,
     /// Keeps the folder open: SQLite opens files beside the database at any time.
-    _file: PinnedFile,
+    file: PinnedFile,
 }
 
 /// Runs `request` on the file at `path`.
@@ -47,7 +53,7 @@ pub(super) async fn run(
         let mut database = OpenDatabase::open(file, request, Arc::clone(&guard)).await?;
         let response = match request.action {
             Action::Schema => {
-                schema::schema(&mut database.connection, &request.payload).await.map(DbResponse::Schema)
+                schema::schema(database.connection()?, &request.payload).await.map(DbResponse::Schema)
             }
             Action::Query => query(&mut database, request, AuthorizerMode::Query).await.map(DbResponse::Rows),
             Action::Explain => {
@@ -56,8 +62,17 @@ pub(super) async fn run(
             Action::Seed => seed(&mut database, request).await.map(DbResponse::Seed),
         };
         // SQLite must have closed its files before the handle of the folder is dropped.
-        let closed = database.connection.close().await;
-        let response = response.map_err(|error| guard.translate_lock(error))?;
+        let closed = match database.connection.take() {
+            Some(connection) => connection.close().await,
+            None => Ok(()),
+        };
+        let response = response.map_err(|error| guard.translate_lock(error));
+        let response = response.map_err(|error| match error {
+            Error::Engine { message, code } if database.file.has_journal() => {
+                Error::Engine { message: format!("{message}; {UNFINISHED_TRANSACTION}"), code }
+            }
+            other => other,
+        })?;
         closed.map_err(Error::engine)?;
         Ok(response)
     };
@@ -96,13 +111,23 @@ impl OpenDatabase {
             reason: Error::engine(error).to_string(),
         })?;
         guard::restrict(&mut connection, &guard).await?;
-        Ok(Self { connection, guard, _file: file })
+        Ok(Self { connection: Some(connection), guard, file })
+    }
+
+    /// Returns the connection.
+    ///
+    /// # Errors
+    /// It is lost.
+    fn connection(&mut self) -> Result<&mut SqliteConnection, Error> {
+        self.connection.as_mut().ok_or_else(lost_connection)
     }
 
     /// Prepares `statement` and discards it again, to check that it is one statement and permitted in `mode`.
     async fn prepare(&mut self, statement: &str, mode: AuthorizerMode) -> Result<PreparedText, Error> {
         self.guard.enter(mode);
-        let prepared = prepare::prepare(&mut self.connection, statement).await;
+        let connection = self.connection.take().ok_or_else(lost_connection)?;
+        let (connection, prepared) = prepare::prepare(connection, statement.to_owned()).await;
+        self.connection = connection;
         let prepared = prepared.map_err(|error| self.guard.translate(error, statement))?;
         if prepared.statements != 1 {
             return Err(Error::StatementCount { found: prepared.statements });
@@ -113,9 +138,13 @@ impl OpenDatabase {
     /// Runs a statement of this module, as opposed to one of the caller.
     async fn execute(&mut self, statement: &'static str) -> Result<(), Error> {
         self.guard.enter(AuthorizerMode::Internal);
-        sqlx::query(statement).execute(&mut self.connection).await.map_err(Error::engine)?;
+        sqlx::query(statement).execute(self.connection()?).await.map_err(Error::engine)?;
         Ok(())
     }
+}
+
+fn lost_connection() -> Error {
+    Error::engine_message("the connection was lost while the statement was prepared")
 }
 
 async fn query(database: &mut OpenDatabase, request: &DbBridge, mode: AuthorizerMode) -> Result<Rows, Error> {
@@ -136,7 +165,7 @@ async fn query(database: &mut OpenDatabase, request: &DbBridge, mode: Authorizer
     let arguments = arguments(parameters.first().copied().unwrap_or_default(), prepared.parameters)?;
     let mut rows = RowCollector::new(prepared.columns, limit);
     let guard = Arc::clone(&database.guard);
-    let mut stream = sqlx::query_with(AssertSqlSafe(text), arguments).fetch(&mut database.connection);
+    let mut stream = sqlx::query_with(AssertSqlSafe(text), arguments).fetch(database.connection()?);
     loop {
         match stream.try_next().await {
             Ok(Some(row)) => {
@@ -168,7 +197,7 @@ async fn seed(database: &mut OpenDatabase, request: &DbBridge) -> Result<SeedRep
         database.guard.enter(AuthorizerMode::Seed);
         let query = sqlx::query_with(AssertSqlSafe(statement), arguments);
         // After an error the connection is closed, which rolls the transaction back.
-        let result = query.execute(&mut database.connection).await;
+        let result = query.execute(database.connection()?).await;
         let result = result.map_err(|error| database.guard.translate(Error::engine(error), statement))?;
         report.affected += result.rows_affected();
         // SQLite returns 0 on a connection that has inserted nothing.

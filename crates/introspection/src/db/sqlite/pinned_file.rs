@@ -23,6 +23,13 @@ impl PinnedFile {
         &self.display_name
     }
 
+    /// Returns true if a rollback journal lies beside the file: a program ended amid a transaction, or is in one.
+    pub(super) fn has_journal(&self) -> bool {
+        let mut journal = self.path.clone().into_os_string();
+        journal.push("-journal");
+        std::fs::symlink_metadata(journal).is_ok_and(|metadata| metadata.len() > 0)
+    }
+
     /// Finds an existing regular file beneath a root, which the call may read, or change if the request is a seed.
     pub(super) fn open(databases: &Databases, path: &str, request: &DbBridge) -> Result<Self, Error> {
         let failed = |source: workspace::Error| {

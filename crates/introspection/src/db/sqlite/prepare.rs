@@ -4,8 +4,9 @@
 use super::super::{Column, Error};
 use super::guard::is_lock_code;
 use libsqlite3_sys as ffi;
-use sqlx::sqlite::SqliteConnection;
+use sqlx::sqlite::{LockedSqliteHandle, SqliteConnection};
 use std::ffi::{CStr, c_char, c_int};
+use tokio::runtime::Handle;
 
 /// SQLite's description of a text before it runs.
 pub(super) struct PreparedText {
@@ -22,9 +23,31 @@ pub(super) struct PreparedText {
     pub(super) explains: bool,
 }
 
-/// Has SQLite prepare every statement of `text`, one after the other, and runs none.
-pub(super) async fn prepare(connection: &mut SqliteConnection, text: &str) -> Result<PreparedText, Error> {
-    let mut locked = connection.lock_handle().await.map_err(Error::engine)?;
+/// Has SQLite prepare every statement of `text`, one after the other, and runs none. Returns the connection in any case but
+/// one: that the thread has panicked.
+///
+/// A thread of its own does it: to prepare, SQLite waits for locks, reads the schema, and expands views in views, which may
+/// take any time.
+pub(super) async fn prepare(
+    mut connection: SqliteConnection,
+    text: String,
+) -> (Option<SqliteConnection>, Result<PreparedText, Error>) {
+    let runtime = Handle::current();
+    let prepared = tokio::task::spawn_blocking(move || {
+        // The lock is there at once: nothing runs on the connection.
+        let prepared = runtime
+            .block_on(connection.lock_handle())
+            .map_err(Error::engine)
+            .and_then(|mut locked| prepare_all(&mut locked, &text));
+        (connection, prepared)
+    });
+    match prepared.await {
+        Ok((connection, prepared)) => (Some(connection), prepared),
+        Err(error) => (None, Err(Error::engine_message(error.to_string()))),
+    }
+}
+
+fn prepare_all(locked: &mut LockedSqliteHandle<'_>, text: &str) -> Result<PreparedText, Error> {
     let database = locked.as_raw_handle().as_ptr();
     let mut prepared =
         PreparedText { statements: 0, columns: Vec::new(), parameters: 0, reads_only: true, explains: true };

@@ -12,6 +12,7 @@ pub(crate) fn shell_quote(word: &str) -> Cow<'_, str> {
 }
 
 /// Joins words to a line that a POSIX shell splits into the same words.
+#[cfg(feature = "ci")]
 pub(crate) fn shell_join<'a>(words: impl IntoIterator<Item = &'a String>) -> String {
     words.into_iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" ")
 }

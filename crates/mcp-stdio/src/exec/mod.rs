@@ -1,12 +1,15 @@
 //! The subcommands `exec` and `shell`: a command with the policy, the confinement and the end of a tool, in the foreground.
 
+#[cfg(feature = "sessions")]
+pub(crate) mod background;
+
 use crate::cli::GlobalOptions;
 use crate::error::Error;
 use crate::output::{name, print_error};
-use agent_hooks::HookVerdict;
+use agent_hooks::{HookDecision, HookVerdict};
 use clap::Args;
 use process_runner::guardian::GuardianProgram;
-use process_runner::{Command, ExitStatus, ForegroundEnd, ForegroundRun};
+use process_runner::{Command, ExitStatus, ForegroundEnd, ForegroundRun, Limits};
 use server_setup::native_tools::NativeToolHost;
 use server_setup::settings_snapshot::SettingsSnapshot;
 use server_setup::{Program, read_settings};
@@ -21,7 +24,8 @@ Examples:
   CLAUDE_CODE_SHELL_PREFIX=\"mcp-stdio shell -c\" claude
 
 The command has the standard streams, the terminal and the signals of this program. When it ends, so does everything
-that it has started.
+that it has started. With --keep-background, what it leaves in the background goes on in a session of the supervisor:
+`session list` shows it, `session end` ends it.
 
 Exit codes:
   that of the command, or the signal that ended it
@@ -54,6 +58,14 @@ pub(crate) struct ExecArguments {
     /// A person has agreed to this command: run it where the policy asks for that
     #[arg(long, hide = true)]
     approved: bool,
+    /// Leave running what the command leaves in the background, in a session of the supervisor (`session daemon`)
+    #[cfg(feature = "sessions")]
+    #[arg(long, conflicts_with = "ends_with")]
+    keep_background: bool,
+    /// The socket of the process that waits for the end of the command
+    #[cfg(feature = "sessions")]
+    #[arg(long, hide = true, value_name = "SOCKET")]
+    report_to: Option<std::path::PathBuf>,
     /// Command to run, and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -101,7 +113,13 @@ pub(crate) fn exec(
         ));
         return Ok(ExitCode::from(REFUSED));
     }
-    let (confinement, _held) = host.confinement()?;
+    #[cfg(feature = "sessions")]
+    if arguments.keep_background {
+        return background::run(host.settings(), host.caller(), &words, &folder);
+    }
+    #[cfg(feature = "sessions")]
+    let reporter = arguments.report_to.as_deref().map(background::EndReporter::connect).transpose()?;
+    let (confinement, held) = host.confinement()?;
     let mut arguments_of_command = arguments.command.iter().cloned();
     let Some(executable) = arguments_of_command.next() else {
         return Err(Error::Argument("name the command to run after `--`".to_owned()));
@@ -119,47 +137,90 @@ pub(crate) fn exec(
     }
     let guardian = GuardianProgram::current_exe()
         .map_err(Error::system("cannot find out which file this program was started from"))?;
-    let mut run = ForegroundRun::new(command).guardian(guardian);
-    if let Some(timeout) = arguments.timeout {
-        run = run.timeout(timeout);
-    }
-    if let Some(timeout) = arguments.idle_timeout {
-        run = run.idle_timeout(timeout);
-    }
+    let mut limits = Limits::unlimited();
+    (limits.timeout, limits.idle_timeout) = (arguments.timeout, arguments.idle_timeout);
+    let mut run = ForegroundRun::new(command.limits(limits)).guardian(guardian);
     if let Some(pid) = arguments.ends_with {
         run = run.ends_with(pid);
     }
     // A role that may do everything may change settings too.
     let snapshot = (!host.is_unrestricted()).then(|| SettingsSnapshot::take(&host.settings().roots));
-    let began = Instant::now();
+    let ended =
+        CommandEnd { host, decision, words, snapshot, began: Instant::now(), limits: run_limits(arguments) };
+    #[cfg(feature = "sessions")]
+    if let Some(reporter) = reporter {
+        let ended = std::rc::Rc::new(ended);
+        let at_end = std::rc::Rc::clone(&ended);
+        run.run_keeping_background(move |end| {
+            at_end.tell(end);
+            reporter.report(end);
+            // Whoever reads the streams would wait for this process.
+            if let Err(error) = process_runner::release_standard_streams() {
+                print_error(&format!("{}: the standard streams stay open: {error}", name()));
+            }
+        })
+        .map_err(|error| Error::Argument(server_setup::error_chain::chain(&error)))?;
+        // The background may have changed settings too.
+        ended.restore_settings();
+        drop(held);
+        return Ok(ExitCode::SUCCESS);
+    }
     let end = run.run().map_err(|error| Error::Argument(server_setup::error_chain::chain(&error)))?;
-    for (path, failure) in snapshot.iter().flat_map(SettingsSnapshot::restore) {
-        let undone = match failure {
-            None => "it is as it was before".to_owned(),
-            Some(error) => format!("it could not be put back: {}", server_setup::error_chain::chain(&error)),
-        };
-        print_error(&format!(
-            "{}: the command changed {path}, which decides what this agent may do; {undone}",
-            name()
-        ));
-    }
-    let succeeded = matches!(end, ForegroundEnd::Ended { status: ExitStatus::Exited { code: 0 }, .. });
-    host.ended(&decision, &words, succeeded, began.elapsed());
-    drop(_held);
-    match end {
-        ForegroundEnd::TimedOut => print_error(&format!(
-            "{}: ended after {:?}, its time limit, with everything that it had started",
-            name(),
-            arguments.timeout.unwrap_or_default()
-        )),
-        ForegroundEnd::IdleTimedOut => print_error(&format!(
-            "{}: ended, because nothing happened for {:?}",
-            name(),
-            arguments.idle_timeout.unwrap_or_default()
-        )),
-        _ => {}
-    }
+    ended.tell(&end);
+    drop(held);
     Ok(ExitCode::from(u8::try_from(process_runner::end_as(&end)).unwrap_or(1)))
+}
+
+/// The time limits of a run.
+fn run_limits(arguments: &ExecArguments) -> [Duration; 2] {
+    [arguments.timeout.unwrap_or_default(), arguments.idle_timeout.unwrap_or_default()]
+}
+
+/// The parts that are needed at the end of a command.
+struct CommandEnd {
+    host: NativeToolHost,
+    decision: HookDecision,
+    words: Vec<String>,
+    /// The settings of clients as they were before.
+    snapshot: Option<SettingsSnapshot>,
+    began: Instant,
+    /// The time limit and the idle limit.
+    limits: [Duration; 2],
+}
+
+impl CommandEnd {
+    /// Undoes changes of settings, records the end of the command, and tells its user what ended it.
+    fn tell(&self, end: &ForegroundEnd) {
+        self.restore_settings();
+        let succeeded = matches!(end, ForegroundEnd::Ended { status: ExitStatus::Exited { code: 0 }, .. });
+        self.host.ended(&self.decision, &self.words, succeeded, self.began.elapsed());
+        let [timeout, idle_timeout] = self.limits;
+        match end {
+            ForegroundEnd::TimedOut => print_error(&format!(
+                "{}: ended after {timeout:?}, its time limit, with everything that it had started",
+                name()
+            )),
+            ForegroundEnd::IdleTimedOut => {
+                print_error(&format!("{}: ended, because nothing happened for {idle_timeout:?}", name()));
+            }
+            _ => {}
+        }
+    }
+
+    fn restore_settings(&self) {
+        for (path, failure) in self.snapshot.iter().flat_map(SettingsSnapshot::restore) {
+            let undone = match failure {
+                None => "it is as it was before".to_owned(),
+                Some(error) => {
+                    format!("it could not be put back: {}", server_setup::error_chain::chain(&error))
+                }
+            };
+            print_error(&format!(
+                "{}: the command changed {path}, which decides what this agent may do; {undone}",
+                name()
+            ));
+        }
+    }
 }
 
 /// Runs a shell, as the policy allows.
@@ -184,6 +245,10 @@ pub(crate) fn shell(
             idle_timeout: None,
             ends_with: None,
             approved: false,
+            #[cfg(feature = "sessions")]
+            keep_background: false,
+            #[cfg(feature = "sessions")]
+            report_to: None,
             command: words,
         },
     )
