@@ -12,6 +12,7 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+mod approvals;
 mod claude;
 mod codex;
 #[cfg(target_os = "linux")]
@@ -23,4 +24,5 @@ mod hooks;
 mod hooks_of_claude;
 mod model;
 mod opencode;
+mod sessions;
 mod typescript;

@@ -143,6 +143,24 @@ fn an_operator_answers_on_the_page_and_the_call_holds_no_permit_meanwhile() {
 }
 
 #[test]
+fn a_call_that_goes_on_with_an_answer_holds_one_permit() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let (server, _, ada) = start(&project, &outside, "[http]\ncalls_in_flight = 1\nqueue_ms = 2000\n");
+    let mut client = server.connect(&ada, Era::Modern);
+    let mut params = write("b.txt");
+    params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
+    let asked = client.reply("tools/call", params.clone()).message()["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    params["requestState"] = asked["requestState"].clone();
+    params["inputResponses"] =
+        json!({"approval": {"action": "accept", "content": {"decision": "allow once"}}});
+    // The permit of the request that brings the answer is the only one of this caller.
+    let result = client.reply("tools/call", params).message()["result"].clone();
+    assert_eq!(result["isError"], false, "{result}");
+    assert_eq!(project.read("b.txt"), "text");
+}
+
+#[test]
 fn a_client_that_goes_away_takes_its_question_back() {
     let (project, outside) = (Project::empty(), Project::empty());
     let (server, boss, ada) = start(&project, &outside, "");

@@ -45,7 +45,10 @@ impl Era {
         if self == Self::Modern {
             let meta = params.as_object_mut().expect("an object").entry("_meta").or_insert_with(|| json!({}));
             meta["io.modelcontextprotocol/protocolVersion"] = self.version().into();
-            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            // A test may declare some of its own.
+            if meta.get("io.modelcontextprotocol/clientCapabilities").is_none() {
+                meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+            }
             meta["io.modelcontextprotocol/clientInfo"] = json!({"name": "test", "version": "1"});
         }
     }

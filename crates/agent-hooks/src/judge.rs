@@ -3,11 +3,12 @@
 use crate::event::HookEvent;
 use crate::shell::ShellSurroundings;
 use crate::tool_use::{FileUse, ToolUse};
+use crate::word_pattern::MAX_EVALUATIONS;
 use role_policy::{
     Access, Call, Caller, EffectResolver, PatchedPath, Policy, Refusal, ResolveError, ToolFacts,
 };
 use serde_json::{Map, Value, json};
-use std::cell::RefCell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use workspace::Workspace;
 
@@ -86,7 +87,7 @@ impl HookJudge<'_> {
 
     /// Decides about a use of a tool, where another part than [`ToolUse::of`] knows what the tool would do.
     pub fn judge_use(&self, event: &HookEvent, found: &ToolUse) -> HookDecision {
-        let judgement = Judgement { judge: self, asks: RefCell::default() };
+        let judgement = Judgement::new(self);
         let judged = judgement.judge_use(event, found);
         let mut decision = judgement.decision(judged);
         if decision.verdict == HookVerdict::Deny {
@@ -100,7 +101,7 @@ impl HookJudge<'_> {
     /// Decides about a command in words, which runs in `folder`.
     pub fn judge_command(&self, words: &[String], folder: &Path) -> HookDecision {
         let read = crate::shell::read_words(words, self.surroundings);
-        let judgement = Judgement { judge: self, asks: RefCell::default() };
+        let judgement = Judgement::new(self);
         let judged = judgement.line(read, folder, "run_command");
         judgement.decision(judged)
     }
@@ -111,6 +112,17 @@ pub(crate) struct Judgement<'a> {
     judge: &'a HookJudge<'a>,
     /// The calls that need a person's approval, each with its reason. The rest of the use is judged all the same.
     asks: RefCell<Vec<(String, String)>>,
+    /// The words of the line whose values can still be worked out.
+    pub(crate) evaluations: Cell<usize>,
+    /// The protected files, and the folders above them.
+    pub(crate) protected_paths: OnceCell<Vec<ProtectedPath>>,
+}
+
+/// A protected file, or a folder above it.
+pub(crate) struct ProtectedPath {
+    pub(crate) path: String,
+    pub(crate) file: PathBuf,
+    pub(crate) is_above_root: bool,
 }
 
 impl<'a> std::ops::Deref for Judgement<'a> {
@@ -118,6 +130,17 @@ impl<'a> std::ops::Deref for Judgement<'a> {
 
     fn deref(&self) -> &Self::Target {
         self.judge
+    }
+}
+
+impl<'a> Judgement<'a> {
+    fn new(judge: &'a HookJudge<'a>) -> Self {
+        Self {
+            judge,
+            asks: RefCell::default(),
+            evaluations: Cell::new(MAX_EVALUATIONS),
+            protected_paths: OnceCell::new(),
+        }
     }
 }
 

@@ -160,7 +160,7 @@ pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<Exit
     };
     check(&loaded.policy)?;
     let policy = PolicyHandle::new(loaded.policy);
-    let approvals = server_setup::approvals::operator_queue(settings, &workspace);
+    let approvals = server_setup::approvals::of_one(settings, &workspace);
     let mut proxy = Proxy::new(policy.clone(), caller).filter(filter).limits(limits);
     if arguments.url.is_none() {
         let workspace = WorkspaceEffects::new(workspace, std::env::var_os("PATH"));
@@ -170,11 +170,11 @@ pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<Exit
         let redactor = settings.redactor.clone();
         proxy = proxy.observer(Arc::new(AuditObserver { audit, redactor }));
     }
-    if let Some((queue, timeout)) = approvals {
-        let redactor = settings.redactor.clone();
-        let redact = move |text: &str| redactor.redact(text).into_owned();
-        proxy = proxy.approvals(ProxyApprovals::new(queue, timeout, redact));
-    }
+    let redactor = settings.redactor.clone();
+    let redact = move |text: &str| redactor.redact(text).into_owned();
+    let asked = ProxyApprovals::new(approvals.queue.clone(), approvals.timeout, redact);
+    proxy =
+        proxy.approvals(asked.asks_client(approvals.asks_client()).asks_operator(approvals.asks_operator()));
     if let Some(file) = arguments.pin {
         proxy = proxy.pins(file, arguments.pin_mode.into());
     }

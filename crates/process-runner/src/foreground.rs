@@ -134,7 +134,8 @@ impl ForegroundRun {
         let leftovers = match (on_end, end) {
             (Some(on_end), ForegroundEnd::Ended { status, .. }) => {
                 on_end(&ForegroundEnd::Ended { status, leftovers: tree.background() });
-                tree.wait_for_background(self.term_grace);
+                let limits = self.command.limits.clone().unwrap_or_else(Limits::unlimited);
+                tree.wait_for_background(limits.term_grace);
                 tree.end(ended_itself)
             }
             (Some(on_end), end) => {

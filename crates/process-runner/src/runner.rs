@@ -286,7 +286,9 @@ impl Runner {
             let live = LiveRun::new(&self.inner);
             move |is_abandoned: &(dyn Fn() -> bool + Sync)| {
                 let is_over = || is_abandoned() || command.cancel.is_cancelled();
-                let started = tree::launch(&command, &inherited, busy_retry, run, child_ends, &is_over);
+                let started = tree::launch(&command, &inherited, busy_retry, run, &child_ends, &is_over);
+                // Only the child may hold them: their end tells that nobody writes any more.
+                drop(child_ends);
                 let started = started.map(|started| {
                     if let Some(supervised) = &supervised {
                         supervised.started(&started.leader);

@@ -6,17 +6,18 @@ use crate::error::Error;
 use crate::protected_files;
 use crate::resources::{runner, workspace};
 use crate::settings::Settings;
-use crate::{audit, environment, identity, policy, toolsets};
+use crate::{approvals, audit, environment, identity, policy, toolsets};
 use agent_hooks::shell::ShellSurroundings;
 use agent_hooks::{HookDecision, HookEvent, HookJudge, HookVerdict, ToolUse};
 use core_tools::ci::{CommandScope, Commands};
 use core_tools::mcp::{
-    Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects, summarize_arguments, workspace_within,
+    ApprovalAnswer, ApprovalFolder, ApprovalVerdict, Audit, CallDecision, CallRecord, Outcome,
+    WorkspaceEffects, summarize_arguments, workspace_within,
 };
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
 use process_runner::{Confinement, Runner};
-use role_policy::{CallScope, Caller, Policy, ToolFacts};
+use role_policy::{Call, CallFingerprint, CallScope, Caller, Policy, ToolFacts};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,6 +42,14 @@ pub struct NativeToolHost {
     home: Option<String>,
     own_programs: Vec<String>,
     is_unrestricted: bool,
+}
+
+/// The decision about a command, and the approval that it rests on.
+#[derive(Clone, Debug)]
+pub struct CommandDecision {
+    /// The decision. A command that a person has approved is allowed.
+    pub decision: HookDecision,
+    approval: Option<ApprovalAnswer>,
 }
 
 impl NativeToolHost {
@@ -117,7 +126,14 @@ impl NativeToolHost {
         let mut decision = self.judge().judge(event);
         decision.reason = self.redactor.redact(&decision.reason).into_owned();
         let session = event.session.as_deref();
-        self.record(&mut decision, &event.input, session, began.elapsed(), None);
+        if decision.verdict == HookVerdict::Ask && !event.client.can_ask() {
+            // The answer to such a client refuses the tool.
+            let mut refused = decision.clone();
+            refused.verdict = HookVerdict::Deny;
+            self.record(&mut refused, &event.input, session, began.elapsed());
+        } else {
+            self.record(&mut decision, &event.input, session, began.elapsed());
+        }
         decision
     }
 
@@ -126,24 +142,88 @@ impl NativeToolHost {
         self.judge().judge(event)
     }
 
-    /// Decides about a command in words, which is to run in `folder`. A refusal is recorded here, and a command that runs
-    /// by [`ended`](Self::ended).
-    pub fn decide_command(&self, words: &[String], folder: &Path) -> HookDecision {
+    /// Decides about a command in words that another process is to run in `folder`, which decides again. A refusal is recorded.
+    pub fn check_command(&self, words: &[String], folder: &Path) -> CommandDecision {
         let began = Instant::now();
         let mut decision = self.judge().judge_command(words, folder);
         decision.reason = self.redactor.redact(&decision.reason).into_owned();
         if decision.verdict != HookVerdict::Allow {
-            let arguments = Map::from_iter([("command".to_owned(), json!(words))]);
-            self.record(&mut decision, &arguments, None, began.elapsed(), None);
+            decision.verdict = HookVerdict::Deny;
+            let record = self.command_record(words);
+            self.end(&decision, &self.caller, &record, Outcome::NotRun, began.elapsed(), None);
         }
-        decision
+        CommandDecision { decision, approval: None }
+    }
+
+    /// Decides about a command in words, which is to run in `folder`, with the id of a grant if a person was asked. A refusal
+    /// is recorded here, and so is the start of a command that may run; its end by [`ended`](Self::ended).
+    pub fn decide_command(&self, words: &[String], folder: &Path, grant: Option<&str>) -> CommandDecision {
+        let began = Instant::now();
+        let mut decision = self.judge().judge_command(words, folder);
+        let mut approval = None;
+        if let (HookVerdict::Ask, Some(id)) = (decision.verdict, grant) {
+            match self.redeem(id, words, folder) {
+                Ok(answer) => {
+                    decision.verdict = HookVerdict::Allow;
+                    approval = Some(answer);
+                }
+                Err(error) => decision.reason = format!("{}: {error}", decision.reason),
+            }
+        }
+        decision.reason = self.redactor.redact(&decision.reason).into_owned();
+        let mut decided = CommandDecision { decision, approval };
+        let record = self.command_record(words);
+        if decided.decision.verdict == HookVerdict::Allow {
+            self.start(&mut decided.decision, &self.caller, &record);
+        }
+        if decided.decision.verdict != HookVerdict::Allow {
+            // Nobody is asked here.
+            decided.decision.verdict = HookVerdict::Deny;
+            self.end(&decided.decision, &self.caller, &record, Outcome::NotRun, began.elapsed(), None);
+        }
+        decided
     }
 
     /// Records the end of a command that was allowed.
-    pub fn ended(&self, decision: &HookDecision, words: &[String], succeeded: bool, duration: Duration) {
-        let arguments = Map::from_iter([("command".to_owned(), json!(words))]);
+    pub fn ended(&self, decided: &CommandDecision, words: &[String], succeeded: bool, duration: Duration) {
         let outcome = if succeeded { Outcome::Ok } else { Outcome::Failed };
-        self.record(&mut decision.clone(), &arguments, None, duration, Some(outcome));
+        let record = self.command_record(words);
+        let approval = decided.approval.as_ref();
+        self.end(&decided.decision, &self.caller, &record, outcome, duration, approval);
+    }
+
+    /// Leaves a grant for a command that `client` asks its user about. Returns its id.
+    ///
+    /// # Errors
+    /// There is no folder for grants outside the roots, or it cannot be used.
+    pub fn grant(&self, words: &[String], folder: &Path, client: &str) -> Result<String, Error> {
+        let lifetime = Duration::from_millis(*self.settings.config.policy.approval_timeout_ms);
+        let approver = format!("the user of {client}");
+        let fingerprint = self.fingerprint(words, folder).to_string();
+        Ok(self.grants()?.grant(&fingerprint, &approver, lifetime)?)
+    }
+
+    fn redeem(&self, id: &str, words: &[String], folder: &Path) -> Result<ApprovalAnswer, Error> {
+        let approver = self.grants()?.redeem(id, &self.fingerprint(words, folder).to_string())?;
+        Ok(ApprovalAnswer::now(ApprovalVerdict::AllowOnce, approver))
+    }
+
+    fn grants(&self) -> Result<ApprovalFolder, Error> {
+        approvals::folder_outside(&self.workspace).ok_or(Error::NoApprovalFolder)
+    }
+
+    /// Returns the identity of a command: the caller, every word, and the folder it runs in.
+    fn fingerprint(&self, words: &[String], folder: &Path) -> CallFingerprint {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let arguments = Map::from_iter([
+            ("command".to_owned(), json!(words)),
+            ("cwd".to_owned(), json!(folder.to_string_lossy())),
+        ]);
+        CallFingerprint::of(&self.caller, &Call::new("run_command", arguments))
+    }
+
+    fn command_record(&self, words: &[String]) -> (String, usize) {
+        summarized(&Map::from_iter([("command".to_owned(), json!(words))]))
     }
 
     /// Decides about a use of a tool that this program carries out itself. A refusal is recorded here, and the end of what is
@@ -164,13 +244,14 @@ impl NativeToolHost {
             );
         }
         decision.reason = self.redactor.redact(&decision.reason).into_owned();
+        let (caller, record) = (self.caller_in(event.session.as_deref()), summarized(&event.input));
         if decision.verdict == HookVerdict::Allow {
-            self.record_start(&mut decision, &event.input, event.session.as_deref());
+            self.start(&mut decision, &caller, &record);
         }
         if decision.verdict == HookVerdict::Allow {
             return Ok(NativeToolPermit { decision, event, began });
         }
-        self.record_end(&decision, &event.input, event.session.as_deref(), began.elapsed(), None);
+        self.end(&decision, &caller, &record, Outcome::NotRun, began.elapsed(), None);
         Err(decision)
     }
 
@@ -178,7 +259,8 @@ impl NativeToolHost {
     pub fn finish(&self, permit: &NativeToolPermit, succeeded: bool) {
         let NativeToolPermit { decision, event, began } = permit;
         let outcome = if succeeded { Outcome::Ok } else { Outcome::Failed };
-        self.record_end(decision, &event.input, event.session.as_deref(), began.elapsed(), Some(outcome));
+        let (caller, record) = (self.caller_in(event.session.as_deref()), summarized(&event.input));
+        self.end(decision, &caller, &record, outcome, began.elapsed(), None);
     }
 
     /// Returns the part of the workspace that a permitted use of the tool `name` may reach: every path is judged again when it
@@ -237,58 +319,56 @@ impl NativeToolHost {
         Ok((confinement, Box::new(policy)))
     }
 
-    /// Writes the decision to the audit. If it must not be lost and cannot be written, the decision becomes a refusal.
+    /// Writes the decision about an event to the audit. If it must not be lost and cannot be written, the decision becomes a
+    /// refusal.
     fn record(
         &self,
         decision: &mut HookDecision,
         arguments: &Map<String, Value>,
         session: Option<&str>,
         duration: Duration,
-        outcome: Option<Outcome>,
     ) {
+        let caller = self.caller_in(session);
+        let record = summarized(arguments);
         if decision.verdict == HookVerdict::Allow {
-            self.record_start(decision, arguments, session);
+            self.start(decision, &caller, &record);
         }
-        self.record_end(decision, arguments, session, duration, outcome);
+        let outcome = if decision.verdict == HookVerdict::Allow { Outcome::Ok } else { Outcome::NotRun };
+        self.end(decision, &caller, &record, outcome, duration, None);
     }
 
-    /// Writes that something allowed begins. If that must not be lost and cannot be written, the decision becomes a refusal.
-    fn record_start(
-        &self,
-        decision: &mut HookDecision,
-        arguments: &Map<String, Value>,
-        session: Option<&str>,
-    ) {
+    /// Records that something is about to run. If that must not be lost and cannot be written, the decision becomes a
+    /// refusal.
+    fn start(&self, decision: &mut HookDecision, caller: &Caller, (summary, bytes): &(String, usize)) {
         let Some(audit) = &self.audit else { return };
-        let (summary, bytes) = summarize_arguments(arguments, is_parameter);
-        let caller = self.caller_in(session);
-        let starting = CallRecord::new(&caller, &decision.tool, CallDecision::Allowed, Outcome::NotRun)
-            .arguments(&summary, bytes);
+        let starting = CallRecord::new(caller, &decision.tool, CallDecision::Allowed, Outcome::NotRun)
+            .arguments(summary, *bytes);
         if let Err(error) = audit.start(&starting) {
             decision.verdict = HookVerdict::Deny;
             decision.reason = format!("the audit cannot be written, so nothing may run: {error}");
         }
     }
 
-    fn record_end(
+    fn end(
         &self,
         decision: &HookDecision,
-        arguments: &Map<String, Value>,
-        session: Option<&str>,
+        caller: &Caller,
+        (summary, bytes): &(String, usize),
+        outcome: Outcome,
         duration: Duration,
-        outcome: Option<Outcome>,
+        approval: Option<&ApprovalAnswer>,
     ) {
         let Some(audit) = &self.audit else { return };
-        let (summary, bytes) = summarize_arguments(arguments, is_parameter);
-        let (verdict, outcome) = match decision.verdict {
-            HookVerdict::Allow => (CallDecision::Allowed, outcome.unwrap_or(Outcome::Ok)),
-            _ => (CallDecision::Refused, Outcome::NotRun),
+        let verdict = match decision.verdict {
+            HookVerdict::Allow => CallDecision::Allowed,
+            HookVerdict::Ask => CallDecision::Asked,
+            _ => CallDecision::Refused,
         };
-        let caller = self.caller_in(session);
-        let record = CallRecord::new(&caller, &decision.tool, verdict, outcome)
+        let record = CallRecord::new(caller, &decision.tool, verdict, outcome)
             .rule(&decision.rule)
             .duration(duration)
-            .arguments(&summary, bytes);
+            .arguments(summary, *bytes)
+            .approval(approval);
         audit.end(&record);
     }
 
@@ -311,4 +391,9 @@ pub struct NativeToolPermit {
     decision: HookDecision,
     event: HookEvent,
     began: Instant,
+}
+
+/// Returns the names and sizes of arguments, and their size in bytes.
+fn summarized(arguments: &Map<String, Value>) -> (String, usize) {
+    summarize_arguments(arguments, is_parameter)
 }

@@ -55,12 +55,12 @@ pub(crate) struct ExecArguments {
     /// End the command when this process has ended
     #[arg(long, value_name = "PID")]
     ends_with: Option<u32>,
-    /// A person has agreed to this command: run it where the policy asks for that
-    #[arg(long, hide = true)]
-    approved: bool,
+    /// Id of the grant that a hook left for this command when it had a person asked
+    #[arg(long, hide = true, value_name = "ID")]
+    approved: Option<String>,
     /// Leave running what the command leaves in the background, in a session of the supervisor (`session daemon`)
     #[cfg(feature = "sessions")]
-    #[arg(long, conflicts_with = "ends_with")]
+    #[arg(long, conflicts_with_all = ["ends_with", "approved"])]
     keep_background: bool,
     /// The socket of the process that waits for the end of the command
     #[cfg(feature = "sessions")]
@@ -102,14 +102,21 @@ pub(crate) fn exec(
         arguments.command.iter().map(|word| word.to_str().map(str::to_owned)).collect();
     let words =
         words.ok_or_else(|| Error::Argument("a word of the command is not valid UTF-8".to_owned()))?;
-    let decision = host.decide_command(&words, &folder);
-    let is_approved = decision.verdict == HookVerdict::Ask && arguments.approved;
-    if decision.verdict != HookVerdict::Allow && !is_approved {
+    #[cfg(feature = "sessions")]
+    let is_handed_over = arguments.keep_background;
+    #[cfg(not(feature = "sessions"))]
+    let is_handed_over = false;
+    // The copy that runs it decides again, and records it.
+    let decided = match is_handed_over {
+        true => host.check_command(&words, &folder),
+        false => host.decide_command(&words, &folder, arguments.approved.as_deref()),
+    };
+    if decided.decision.verdict != HookVerdict::Allow {
         print_error(&format!(
             "{}: refused for the role {}: {}",
             name(),
             host.caller().role(),
-            decision.reason
+            decided.decision.reason
         ));
         return Ok(ExitCode::from(REFUSED));
     }
@@ -146,7 +153,7 @@ pub(crate) fn exec(
     // A role that may do everything may change settings too.
     let snapshot = (!host.is_unrestricted()).then(|| SettingsSnapshot::take(&host.settings().roots));
     let ended =
-        CommandEnd { host, decision, words, snapshot, began: Instant::now(), limits: run_limits(arguments) };
+        CommandEnd { host, decided, words, snapshot, began: Instant::now(), limits: run_limits(arguments) };
     #[cfg(feature = "sessions")]
     if let Some(reporter) = reporter {
         let ended = std::rc::Rc::new(ended);
@@ -179,7 +186,7 @@ fn run_limits(arguments: &ExecArguments) -> [Duration; 2] {
 /// The parts that are needed at the end of a command.
 struct CommandEnd {
     host: NativeToolHost,
-    decision: HookDecision,
+    decided: CommandDecision,
     words: Vec<String>,
     /// The settings of clients as they were before.
     snapshot: Option<SettingsSnapshot>,
@@ -193,7 +200,7 @@ impl CommandEnd {
     fn tell(&self, end: &ForegroundEnd) {
         self.restore_settings();
         let succeeded = matches!(end, ForegroundEnd::Ended { status: ExitStatus::Exited { code: 0 }, .. });
-        self.host.ended(&self.decision, &self.words, succeeded, self.began.elapsed());
+        self.host.ended(&self.decided, &self.words, succeeded, self.began.elapsed());
         let [timeout, idle_timeout] = self.limits;
         match end {
             ForegroundEnd::TimedOut => print_error(&format!(
@@ -244,7 +251,7 @@ pub(crate) fn shell(
             timeout: None,
             idle_timeout: None,
             ends_with: None,
-            approved: false,
+            approved: None,
             #[cfg(feature = "sessions")]
             keep_background: false,
             #[cfg(feature = "sessions")]

@@ -39,8 +39,11 @@ pub(super) struct Cgroups {
     folder: OwnedFd,
     has_cpu: bool,
     next: AtomicU64,
-    groups: Mutex<HashMap<(Option<Arc<str>>, ResourceLimits), Arc<Cgroup>>>,
+    groups: Mutex<HashMap<CgroupKey, Arc<Cgroup>>>,
 }
+
+/// The owner of a cgroup, if it has one, and the limits that hold in it.
+type CgroupKey = (Option<Arc<str>>, ResourceLimits);
 
 /// The cgroup of one owner.
 #[derive(Debug)]

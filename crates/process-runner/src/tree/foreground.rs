@@ -217,7 +217,7 @@ impl ForegroundTree {
     /// Returns the number of processes that the command, which has ended, has left behind.
     pub(crate) fn background(&self) -> usize {
         self.reap_orphans();
-        self.tree().into_keys().filter(|pid| *pid != self.leader.pid()).count()
+        self.members().iter().filter(|member| member.pid != self.leader.pid()).count()
     }
 
     /// Waits until nothing is left of the tree, or a signal asks this process to end: then the tree is asked to, and has
@@ -236,9 +236,9 @@ impl ForegroundTree {
                     [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT].contains(&signal.number);
                 if asks && deadline.is_none() {
                     deadline = Some(Instant::now() + grace);
-                    for pid in self.tree().into_keys() {
-                        let _ = kill_process(pid, Signal::TERM);
-                        let _ = kill_process(pid, Signal::CONT);
+                    for member in self.members() {
+                        member.signal(Signal::TERM);
+                        member.signal(Signal::CONT);
                     }
                 }
             }

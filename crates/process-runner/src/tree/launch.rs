@@ -227,7 +227,7 @@ pub(crate) fn launch(
     inherited: &InheritedEnv,
     busy_retry: Duration,
     run: RunId,
-    ends: ChildPipeEnds,
+    ends: &ChildPipeEnds,
     is_abandoned: &(dyn Fn() -> bool + Sync),
 ) -> Result<StartedLeader, SpawnError> {
     let prepared = PreparedCommand::new(command, inherited, command.marker.then(|| run.marker()))?;
