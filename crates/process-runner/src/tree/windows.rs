@@ -377,6 +377,10 @@ pub(crate) mod reaper {
         Ok(())
     }
 
+    pub(crate) fn was_started() -> bool {
+        false
+    }
+
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
     pub(crate) fn abandon(leader: Arc<ProcessLeader>) {
         leader.kill_group();
