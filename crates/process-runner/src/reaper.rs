@@ -339,6 +339,8 @@ impl Reaper {
             .collect();
         // An orphan that shows another run must not be taken for one that shows none.
         leaders.extend(tree::run_leaders());
+        // First: what has ended makes the search longer, and each search lets more of it come.
+        tree::reap_orphans();
         let mut scan = orphans.scan_for(&leaders);
         let unknown = orphans.attribute(&leaders, &mut scan, suspect_namespaces);
         let ProcessScan { members, undecided, .. } = scan;

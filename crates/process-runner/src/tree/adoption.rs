@@ -282,6 +282,21 @@ pub(crate) fn reap_orphan(pid: Pid) {
     }
 }
 
+/// Takes the status of every orphan that has ended. A program that forks all the time leaves a thousand in a second, and
+/// they would fill the table of processes of the whole system before a search through all processes finds them.
+#[allow(clippy::disallowed_methods, reason = "a file of /proc about this process")]
+pub(crate) fn reap_orphans() {
+    if !ENABLED.load(Ordering::Relaxed) {
+        return;
+    }
+    // The kernel gives orphans to the first thread.
+    let own = getpid().as_raw_nonzero();
+    let list = std::fs::read_to_string(format!("/proc/self/task/{own}/children")).unwrap_or_default();
+    for pid in list.split_ascii_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?)) {
+        reap_orphan(pid);
+    }
+}
+
 /// Returns true if this thread has children, and true where that cannot be found out.
 pub(crate) fn thread_has_children() -> bool {
     // `__WNOTHREAD` (wait(2)): without the children of the other threads of this process.

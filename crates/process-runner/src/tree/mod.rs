@@ -70,12 +70,12 @@ pub(crate) use no_adoption::{adopt_orphans, adopts_orphans, may_have_orphans, th
 use adoption::StartTicket;
 #[cfg(target_os = "linux")]
 pub(crate) use adoption::{
-    Attribution, attribute, first_run, is_adopted_by, reap_orphan, run_leaders, start_bound,
+    Attribution, attribute, first_run, is_adopted_by, reap_orphan, reap_orphans, run_leaders, start_bound,
 };
 #[cfg(all(unix, not(target_os = "linux")))]
 use no_adoption::StartTicket;
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(crate) use no_adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
+pub(crate) use no_adoption::{Attribution, attribute, reap_orphan, reap_orphans, run_leaders, start_bound};
 
 #[cfg(target_os = "linux")]
 use linux as platform;

@@ -77,6 +77,9 @@ pub(crate) fn attribute(_pid: Pid, _parent: Option<Pid>, _start_ticks: u64, _fir
 pub(crate) fn reap_orphan(_pid: Pid) {}
 
 #[cfg(unix)]
+pub(crate) fn reap_orphans() {}
+
+#[cfg(unix)]
 pub(crate) fn run_leaders() -> Vec<Arc<ProcessLeader>> {
     Vec::new()
 }
