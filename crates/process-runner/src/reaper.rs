@@ -113,6 +113,11 @@ pub(crate) fn ensure_running() -> io::Result<()> {
     Ok(())
 }
 
+/// Returns true if the thread was ever started, as it is before the first process.
+pub(crate) fn was_started() -> bool {
+    REAPER_SENDER.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+}
+
 static REAPER_SENDER: Mutex<Option<(mpsc::Sender<ReaperJob>, std::thread::JoinHandle<()>)>> =
     Mutex::new(None);
 

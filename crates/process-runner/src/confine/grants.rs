@@ -210,6 +210,11 @@ impl Confinement {
         self
     }
 
+    /// Returns true if `path` is one of the granted paths, or lies in a granted folder. Links in it are not followed.
+    pub fn may_read(&self, path: &Path) -> bool {
+        self.grants.iter().any(|grant| path.starts_with(&grant.path))
+    }
+
     /// Allows or refuses TCP, as client and as server. Refused by default.
     #[must_use]
     pub fn network(mut self, allowed: bool) -> Self {
