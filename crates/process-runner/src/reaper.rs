@@ -26,7 +26,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 const EMPTY_PASSES_NEEDED: u8 = 2;
 
 /// The same after a process was found that forks all the time, where nothing can be made to stand still.
-const EMPTY_PASSES_OF_FORKING: u8 = 20;
+const EMPTY_PASSES_OF_FORKING: u8 = 10;
 /// The passes with the same processes alive after which nothing forks any more.
 const MAX_PASSES_WITHOUT_FORK: u32 = 50;
 /// The times of further passes after such a process was killed. One that was missed is then an orphan of no run.
@@ -242,8 +242,8 @@ struct TreeEnding {
     alive: Vec<u32>,
     /// Those that any pass found.
     seen: HashSet<ProcessStamp>,
-    /// True once a process was found that had not been there when the others were killed: signals to one process at a time
-    /// lose the race against one that forks all the time.
+    /// True once two passes have found processes that had not been there when the others were killed: signals to one process
+    /// at a time lose the race against one that forks all the time.
     forks: bool,
     /// The number of the last pass that found such a process.
     last_new: u32,
@@ -564,8 +564,9 @@ impl TreeEnding {
         }
         let (pid, killed) = (member.pid_number(), member.signal(Signal::KILL));
         self.alive.push(pid);
-        if self.seen.insert(member.stamp()) && self.passes > 0 {
-            self.forks = true;
+        if self.seen.insert(member.stamp()) && self.passes > 0 && self.last_new != self.passes {
+            // One that was missed, because it was being started, is not yet such a process.
+            self.forks |= self.last_new > 0;
             self.last_new = self.passes;
         }
         match self.killed.iter_mut().find(|known| known.pid == pid && known.name == member.name) {

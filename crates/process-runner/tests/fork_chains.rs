@@ -12,7 +12,8 @@ use process_runner::{Command, Confinement, ConfinementLevel, Limits, Runner};
 
 use confined_place::ConfinedPlace;
 
-/// Leaves six daemons behind that write a file all the time, each of which becomes another process after `PAUSE` seconds.
+/// Leaves six daemons behind that write a file all the time, each of which becomes another process after `PAUSE` seconds. With
+/// none, a search of a busy machine may see no process of theirs, and then nothing ends them.
 const CHAINS: &str = "import os, sys, time\n\
     pause, until = float(sys.argv[1]), time.time() + 90\n\
     if os.fork(): time.sleep(0.3); os._exit(0)\n\
@@ -43,7 +44,7 @@ async fn until(what: &str, condition: impl Fn() -> bool) {
 
 async fn chains_end(confinement: impl Fn(&ConfinedPlace) -> Option<Confinement>) {
     let runner = Runner::builder().adopt_orphans().build();
-    for pause in ["0", "0.002"] {
+    for pause in ["0.01", "0.03"] {
         let Some(place) = ConfinedPlace::at_default_level() else { return };
         let beat = place.root().join("beat");
         let limits = Limits::default().timeout(Duration::from_secs(60));

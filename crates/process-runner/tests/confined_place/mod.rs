@@ -64,7 +64,11 @@ pub(crate) fn run_as_another_user(test: &str) {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("test");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    // By another process: a file that this one has open for writing, and so a program that another test starts, cannot be
+    // executed (`ETXTBSY`).
+    let copied =
+        std::process::Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&program).status();
+    assert!(copied.unwrap().success());
     let output = std::process::Command::new(setpriv)
         .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"])
         .arg(&program)
