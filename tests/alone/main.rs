@@ -44,6 +44,7 @@ libraries! {
     context_compiler,
     introspection,
     agent_hooks,
+    codex_executor,
     agent_sessions,
     mcp_proxy,
 }

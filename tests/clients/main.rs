@@ -12,8 +12,11 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+mod approvals;
 mod claude;
 mod codex;
+#[cfg(target_os = "linux")]
+mod codex_environment;
 mod editors;
 mod gemini;
 mod home;
@@ -21,4 +24,5 @@ mod hooks;
 mod hooks_of_claude;
 mod model;
 mod opencode;
+mod sessions;
 mod typescript;

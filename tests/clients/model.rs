@@ -3,6 +3,7 @@
 //! Anthropic's Messages API, Gemini's API, and OpenAI's Responses API.
 
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -10,6 +11,17 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct ScriptedModel {
     address: SocketAddr,
     results: Arc<Mutex<Vec<Value>>>,
+    refusals: Arc<Mutex<VecDeque<Refusal>>>,
+}
+
+/// An answer with which a model refuses a request that could call tools.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    /// The status line, such as `429 Too Many Requests`.
+    pub(crate) status: &'static str,
+    pub(crate) body: Value,
+    /// How many results the request must bring, so that the refusal comes in the middle of a conversation.
+    pub(crate) after_results: usize,
 }
 
 /// A call that it asks for: a tool by our name for it, whatever the client makes of that, or one of the client's own as
@@ -23,16 +35,33 @@ impl ScriptedModel {
     /// One that asks for `calls`, and is done.
     pub(crate) fn asking(calls: &[RequestedCall]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let model = Self { address: listener.local_addr().unwrap(), results: Arc::default() };
+        let model = Self {
+            address: listener.local_addr().unwrap(),
+            results: Arc::default(),
+            refusals: Arc::default(),
+        };
         let (calls, results) = (Arc::new(calls.to_vec()), Arc::clone(&model.results));
+        let refusals = Arc::clone(&model.refusals);
         // It ends with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (calls, results) = (Arc::clone(&calls), Arc::clone(&results));
-                std::thread::spawn(move || answer(stream, &calls, &results));
+                let refusals = Arc::clone(&refusals);
+                std::thread::spawn(move || answer(stream, &calls, &results, &refusals));
             }
         });
         model
+    }
+
+    /// Has the next requests refused, one after the other.
+    pub(crate) fn refusing(self, refusals: impl IntoIterator<Item = Refusal>) -> Self {
+        self.refusals.lock().unwrap().extend(refusals);
+        self
+    }
+
+    /// Returns the refusals that were not used yet.
+    pub(crate) fn refusals_left(&self) -> usize {
+        self.refusals.lock().unwrap().len()
     }
 
     pub(crate) fn url(&self) -> String {
@@ -62,7 +91,12 @@ pub(crate) fn text(result: &Value) -> String {
 }
 
 /// Answers one request. What is not understood is closed, and the client says so.
-fn answer(mut stream: TcpStream, calls: &[RequestedCall], results: &Mutex<Vec<Value>>) -> Option<()> {
+fn answer(
+    mut stream: TcpStream,
+    calls: &[RequestedCall],
+    results: &Mutex<Vec<Value>>,
+    refusals: &Mutex<VecDeque<Refusal>>,
+) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut head = String::new();
     let mut length = 0;
@@ -83,7 +117,24 @@ fn answer(mut stream: TcpStream, calls: &[RequestedCall], results: &Mutex<Vec<Va
             return stream.write_all(nothing).ok();
         }
     };
-    let (given, events) = speaks(&serde_json::from_slice(&body).ok()?, calls)?;
+    let request: Value = serde_json::from_slice(&body).ok()?;
+    let (given, events) = speaks(&request, calls)?;
+    let has_tools = request["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+    let refusal = {
+        let mut refusals = refusals.lock().ok()?;
+        let is_due = refusals.front().is_some_and(|next| has_tools && given.len() >= next.after_results);
+        is_due.then(|| refusals.pop_front()).flatten()
+    };
+    if let Some(Refusal { status, body, .. }) = refusal {
+        let body = body.to_string();
+        // The client is not to try again by itself.
+        let answer = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nx-should-retry: false\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            body.len()
+        );
+        return stream.write_all(answer.as_bytes()).ok();
+    }
     let mut known = results.lock().ok()?;
     if given.len() > known.len() {
         *known = given;

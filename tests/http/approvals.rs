@@ -84,13 +84,14 @@ fn wait_for_question(server: &HttpServer, cookie: &str) -> String {
 fn an_operator_answers_on_the_page_and_the_call_holds_no_permit_meanwhile() {
     for era in Era::BOTH {
         let (project, outside) = (Project::with([("a.txt", "a")]), Project::empty());
-        let (server, boss, ada) = start(&project, &outside, "[http]\ncalls_in_flight = 1\nqueue_ms = 2000\n");
+        let config = "[limits]\nmax_concurrent_calls = 1\n[http]\ncalls_in_flight = 1\nqueue_ms = 2000\n";
+        let (server, boss, ada) = start(&project, &outside, config);
         let cookie = sign_in(&server, &boss);
         let call = begin(&server, &ada, era, write("b.txt"));
         let shown = wait_for_question(&server, &cookie);
         assert!(shown.contains("An agent in the role builder asks to call write_file."), "{shown}");
         assert!(shown.contains("data-count=\"1\">1<"), "the badge: {shown}");
-        // The caller may make one call at once, and makes another one.
+        // The caller and the server may make one call at once, and the caller makes another one.
         assert_eq!(server.connect(&ada, era).text("read_file", json!({"path": "a.txt"})), "a");
         let metrics = server.get("/metrics", Some(&boss)).body;
         assert!(metrics.contains("coretools_approvals_waiting 1\n"), "{metrics}");
@@ -139,6 +140,24 @@ fn an_operator_answers_on_the_page_and_the_call_holds_no_permit_meanwhile() {
             assert!(metrics.lines().any(|found| found == line), "{line}: {metrics}");
         }
     }
+}
+
+#[test]
+fn a_call_that_goes_on_with_an_answer_holds_one_permit() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let (server, _, ada) = start(&project, &outside, "[http]\ncalls_in_flight = 1\nqueue_ms = 2000\n");
+    let mut client = server.connect(&ada, Era::Modern);
+    let mut params = write("b.txt");
+    params["_meta"] = json!({"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
+    let asked = client.reply("tools/call", params.clone()).message()["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    params["requestState"] = asked["requestState"].clone();
+    params["inputResponses"] =
+        json!({"approval": {"action": "accept", "content": {"decision": "allow once"}}});
+    // The permit of the request that brings the answer is the only one of this caller.
+    let result = client.reply("tools/call", params).message()["result"].clone();
+    assert_eq!(result["isError"], false, "{result}");
+    assert_eq!(project.read("b.txt"), "text");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod ending;
 mod errors;
 mod exec;
 mod handshake;
+mod hook;
 #[cfg(target_os = "linux")]
 mod left_running;
 mod malformed;

@@ -86,3 +86,104 @@ fn a_call_that_is_cancelled_or_not_answered_is_not_sent() {
     assert!(text.contains("nobody answered in time"), "{text}");
     assert_eq!(setup.calls("echo"), 0);
 }
+
+/// Makes a call, answers the question about it, and returns the result.
+fn answered(wire: &mut Wire, era: Era, path: &str, answer: Value) -> Value {
+    let mut params = json!({"name": "echo", "arguments": {"path": path}});
+    let id = wire.ask("tools/call", params.clone());
+    match era {
+        Era::Initialize(_) => {
+            let request = wire.receive();
+            assert_eq!(request["method"], "elicitation/create", "{request}");
+            check_form(&request["params"]);
+            wire.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": answer}));
+            wire.answer(id)["result"].clone()
+        }
+        Era::Modern => {
+            let result = wire.answer(id)["result"].clone();
+            assert_eq!(result["resultType"], "input_required", "{result}");
+            check_form(&result["inputRequests"]["approval"]["params"]);
+            params["requestState"] = result["requestState"].clone();
+            params["inputResponses"] = json!({"approval": answer});
+            wire.request("tools/call", params)["result"].clone()
+        }
+    }
+}
+
+fn check_form(form: &Value) {
+    assert_eq!(form["requestedSchema"]["properties"]["decision"]["enum"][0], "allow once", "{form}");
+    assert!(form["message"].as_str().unwrap().contains("asks to call echo"), "{form}");
+}
+
+fn decision(word: &str) -> Value {
+    json!({"action": "accept", "content": {"decision": word, "reason": "not today"}})
+}
+
+#[test]
+fn a_client_that_shows_forms_asks_its_own_user() {
+    for era in Era::BOTH {
+        let setup = asking();
+        let mut wire = Wire::connect_as(setup.command(), era, json!({ "elicitation": {} }));
+        wire.text("echo", json!({"path": "docs"}));
+        let sent = setup.calls("echo");
+        let text = |result: &Value| result["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+        for (answer, reason) in [
+            (decision("deny"), "denied this call, because: not today"),
+            (json!({"action": "decline"}), "denied this call"),
+            (json!({"action": "cancel"}), "closed without a decision"),
+            (decision("Allow once"), "without a decision"),
+            (json!({"action": "accept"}), "without a decision"),
+        ] {
+            let result = answered(&mut wire, era, "src", answer);
+            assert!(result["isError"] == true && text(&result).contains(reason), "{era:?} {result}");
+        }
+        assert_eq!((setup.calls("echo"), waiting(&setup).len()), (sent, 0), "{era:?}");
+        assert_ne!(answered(&mut wire, era, "src", decision("allow once"))["isError"], true);
+        assert_eq!(setup.calls("echo"), sent + 1);
+        // Once is once; for the session the same call runs again, and no other.
+        assert_ne!(answered(&mut wire, era, "src", decision("allow for this session"))["isError"], true);
+        wire.text("echo", json!({"path": "src"}));
+        assert_eq!(setup.calls("echo"), sent + 3);
+        assert_eq!(answered(&mut wire, era, "lib", decision("deny"))["isError"], true);
+    }
+}
+
+#[test]
+fn an_answer_of_the_client_lets_no_other_call_run_and_none_twice() {
+    let setup = asking();
+    let mut wire = Wire::connect_as(setup.command(), Era::Modern, json!({ "elicitation": {} }));
+    let call = |path: &str| json!({"name": "echo", "arguments": {"path": path}});
+    let asked = wire.request("tools/call", call("src"))["result"].clone();
+    let resumed = |path: &str| {
+        let mut params = call(path);
+        params["requestState"] = asked["requestState"].clone();
+        params["inputResponses"] = json!({"approval": decision("allow once")});
+        params
+    };
+    let result = wire.request("tools/call", resumed("lib"))["result"].clone();
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("another call"), "{result}");
+    // The state was used up.
+    let result = wire.request("tools/call", resumed("src"))["result"].clone();
+    assert_eq!(result["resultType"], "input_required", "{result}");
+    assert_eq!(setup.calls("echo"), 0);
+}
+
+#[test]
+fn the_client_is_told_that_a_question_is_not_needed_any_more() {
+    let setup = asking();
+    let mut command = setup.command();
+    command.env("CORETOOLS_POLICY_APPROVAL_TIMEOUT_MS", "1500");
+    let mut wire =
+        Wire::connect_as(command, Era::Initialize("2025-11-25"), json!({ "elicitation": {"form": {}} }));
+    let id = ask(&mut wire, "src");
+    let question = wire.receive();
+    let text = wire.answer(id)["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("nobody answered in time"), "{text}");
+    let told = wire.others();
+    let cancelled = told.iter().find(|message| message["method"] == "notifications/cancelled");
+    assert_eq!(cancelled.unwrap()["params"]["requestId"], question["id"], "{told:?}");
+    // An answer that comes too late lets nothing run.
+    wire.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": decision("allow once")}));
+    wire.text("echo", json!({"path": "docs"}));
+    assert_eq!(setup.calls("echo"), 1);
+}

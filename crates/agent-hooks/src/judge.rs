@@ -3,11 +3,12 @@
 use crate::event::HookEvent;
 use crate::shell::ShellSurroundings;
 use crate::tool_use::{FileUse, ToolUse};
+use crate::word_pattern::MAX_EVALUATIONS;
 use role_policy::{
     Access, Call, Caller, EffectResolver, PatchedPath, Policy, Refusal, ResolveError, ToolFacts,
 };
 use serde_json::{Map, Value, json};
-use std::cell::RefCell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use workspace::Workspace;
 
@@ -81,8 +82,13 @@ impl std::fmt::Debug for HookJudge<'_> {
 impl HookJudge<'_> {
     /// Decides about the tool that `event` asks for.
     pub fn judge(&self, event: &HookEvent) -> HookDecision {
-        let judgement = Judgement { judge: self, asks: RefCell::default() };
-        let judged = judgement.judge_use(event, &ToolUse::of(event));
+        self.judge_use(event, &ToolUse::of(event))
+    }
+
+    /// Decides about a use of a tool, where another part than [`ToolUse::of`] knows what the tool would do.
+    pub fn judge_use(&self, event: &HookEvent, found: &ToolUse) -> HookDecision {
+        let judgement = Judgement::new(self);
+        let judged = judgement.judge_use(event, found);
         let mut decision = judgement.decision(judged);
         if decision.verdict == HookVerdict::Deny {
             let role = self.caller.role();
@@ -95,7 +101,7 @@ impl HookJudge<'_> {
     /// Decides about a command in words, which runs in `folder`.
     pub fn judge_command(&self, words: &[String], folder: &Path) -> HookDecision {
         let read = crate::shell::read_words(words, self.surroundings);
-        let judgement = Judgement { judge: self, asks: RefCell::default() };
+        let judgement = Judgement::new(self);
         let judged = judgement.line(read, folder, "run_command");
         judgement.decision(judged)
     }
@@ -106,6 +112,17 @@ pub(crate) struct Judgement<'a> {
     judge: &'a HookJudge<'a>,
     /// The calls that need a person's approval, each with its reason. The rest of the use is judged all the same.
     asks: RefCell<Vec<(String, String)>>,
+    /// The words of the line whose values can still be worked out.
+    pub(crate) evaluations: Cell<usize>,
+    /// The protected files, and the folders above them.
+    pub(crate) protected_paths: OnceCell<Vec<ProtectedPath>>,
+}
+
+/// A protected file, or a folder above it.
+pub(crate) struct ProtectedPath {
+    pub(crate) path: String,
+    pub(crate) file: PathBuf,
+    pub(crate) is_above_root: bool,
 }
 
 impl<'a> std::ops::Deref for Judgement<'a> {
@@ -113,6 +130,17 @@ impl<'a> std::ops::Deref for Judgement<'a> {
 
     fn deref(&self) -> &Self::Target {
         self.judge
+    }
+}
+
+impl<'a> Judgement<'a> {
+    fn new(judge: &'a HookJudge<'a>) -> Self {
+        Self {
+            judge,
+            asks: RefCell::default(),
+            evaluations: Cell::new(MAX_EVALUATIONS),
+            protected_paths: OnceCell::new(),
+        }
     }
 }
 
@@ -310,9 +338,13 @@ impl Judgement<'_> {
         located.resolved().map_err(|error| self.outside(&error))?;
         if access == Access::Write {
             located.check_changeable().map_err(|error| error.to_string())?;
-            if let Ok(target) = located.target() {
-                target.check_changeable().map_err(|error| error.to_string())?;
-            }
+            let changeable = match located.target() {
+                Ok(target) => target.check_changeable(),
+                // Its folder does not exist either, and would be made with it.
+                Err(error) if error.is_not_found() => located.check_creatable(),
+                Err(error) => Err(error),
+            };
+            changeable.map_err(|error| error.to_string())?;
         }
         Ok(())
     }

@@ -18,9 +18,11 @@ mod event;
 mod installation;
 mod judge;
 mod line;
+mod protected_words;
 pub mod shell;
 mod tool_use;
 mod tools;
+mod word_pattern;
 
 pub use answer::HookAnswer;
 pub use client::HookClient;

@@ -4,7 +4,7 @@ use crate::judge::{Denial, HookDecision, Judgement, allowed, joined};
 use crate::shell::{ShellError, ShellLine, ShellProgram};
 use role_policy::{Access, ToolFacts};
 use serde_json::{Map, Value, json};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// Programs that are agents, and the packages that they come in.
 const AGENTS: [&str; 17] = [
@@ -25,12 +25,6 @@ const AGENTS: [&str; 17] = [
     "gemini-cli",
     "opencode-ai",
     "kiro-cli",
-];
-
-/// Programs that only read the files they are given.
-const READERS: [&str; 16] = [
-    "cat", "less", "more", "head", "tail", "grep", "rg", "ls", "stat", "file", "wc", "diff", "jq", "git",
-    "find", "cmp",
 ];
 
 /// The most folders that a line may begin its relative paths in.
@@ -62,12 +56,12 @@ impl Judgement<'_> {
         let line = read.map_err(|error| {
             denied("a line that cannot be judged", format!("the line cannot be judged: {error}"))
         })?;
-        let judges_programs =
-            self.caller.roles().any(|role| !self.policy.requirements(role, &facts).is_empty());
-        if line.evaluates_variables && judges_programs {
+        if line.evaluates_variables {
             return Err(denied(
                 "a line that cannot be judged",
-                "the line computes with variables, whose values may hold commands; compute with numbers alone, or in a program"
+                "the line has bash evaluate a text that may hold commands (arithmetic with a variable that the line sets to more \
+                 than a number, an index that is none, `${x@P}`, `${!x}`, `declare -n`, an unquoted word of `test`, or a variable such \
+                 as `PS4`); quote the words, compute with numbers alone, or in a program"
                     .to_owned(),
             ));
         }
@@ -82,7 +76,7 @@ impl Judgement<'_> {
         self.files(&line, folders.as_deref(), folder, native)?;
         let mut rule = "no program".to_owned();
         for program in &line.programs {
-            self.check_protected_words(program, folders.as_deref().unwrap_or_default(), &denied)?;
+            self.check_protected_words(program, &line, folders.as_deref(), &denied)?;
             self.check_other_agents(program, folder, native, &denied)?;
             rule = self.program(&facts, program, &line, folder, native)?;
         }
@@ -182,34 +176,6 @@ impl Judgement<'_> {
         })
     }
 
-    /// Refuses a program that would change one of the files that decide what the agent may do.
-    fn check_protected_words(
-        &self,
-        program: &ShellProgram,
-        folders: &[PathBuf],
-        denied: &dyn Fn(&str, String) -> Denial,
-    ) -> Result<(), Denial> {
-        let name = program.words.first().map(|word| base_name(&word.text)).unwrap_or_default();
-        if READERS.contains(&name) {
-            return Ok(());
-        }
-        for word in program.words.iter().skip(1).filter_map(|word| word.value()) {
-            // `--output=FILE` and `of=FILE` as well.
-            let path = word.rsplit_once('=').map_or(word, |(_, path)| path);
-            for folder in folders {
-                let named = normalized(&joined(folder, Some(path)));
-                let is_root = self.workspace.roots().any(|root| root.starts_with(&named));
-                if !is_root && self.protected.iter().any(|file| file.starts_with(&named)) {
-                    let reason = format!(
-                        "`{word}` holds settings that decide what this agent may do; leave it as it is"
-                    );
-                    return Err(denied("protected files", reason));
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Judges a program that is another agent, or a copy of this one.
     fn check_other_agents(
         &self,
@@ -250,21 +216,6 @@ impl Judgement<'_> {
 }
 
 /// Returns the name of a program or a package without the folders before it.
-fn base_name(word: &str) -> &str {
+pub(crate) fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
-}
-
-/// Returns the path without `.` and `..`, as its text has it.
-fn normalized(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                normal.pop();
-            }
-            part => normal.push(part),
-        }
-    }
-    normal
 }

@@ -25,6 +25,12 @@ pub enum Error {
     /// No server took the answer.
     #[error("no server took the answer; the one that asked has ended")]
     NotTaken,
+    /// There is no grant with this id, or it is for another call.
+    #[error(
+        "there is no approval for this call: it was used already, its time is over, or it is for another command or folder; \
+         have the command asked for again"
+    )]
+    NoGrant,
     /// The system has no random numbers, so that no question can be told from another.
     #[error("the system gives no random numbers: {0}")]
     Random(getrandom::Error),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// The most bytes of a file that are read.
-const MAX_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 const QUESTION: &str = "question";
 const ANSWER: &str = "answer";
 const TAKEN: &str = "taken";
@@ -65,7 +65,7 @@ impl ApprovalFolder {
         Ok(folder)
     }
 
-    fn prepare(&self) -> Result<(), Error> {
+    pub(crate) fn prepare(&self) -> Result<(), Error> {
         let path = &self.0;
         create_private(path).map_err(Error::folder(path))?;
         let metadata = path.symlink_metadata().map_err(Error::folder(path))?;
@@ -199,12 +199,12 @@ impl ApprovalFolder {
         Err(Error::NotTaken)
     }
 
-    fn file(&self, id: &str, kind: &str) -> PathBuf {
+    pub(crate) fn file(&self, id: &str, kind: &str) -> PathBuf {
         self.0.join(format!("{id}.{kind}"))
     }
 
     /// Writes a file for its owner alone, whole or not at all.
-    fn write(&self, id: &str, kind: &str, content: &impl Serialize) -> Result<(), Error> {
+    pub(crate) fn write(&self, id: &str, kind: &str, content: &impl Serialize) -> Result<(), Error> {
         let path = self.file(id, kind);
         let text = serde_json::to_vec(content).map_err(|error| Error::folder(&path)(error.into()))?;
         let mut random = [0_u8; 8];

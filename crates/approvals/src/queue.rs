@@ -59,6 +59,16 @@ struct QueuedQuestion {
 /// A call that is allowed for a session: the call itself, and the conditions that the person saw.
 type SessionGrantKey = (String, Vec<String>);
 
+/// Returns an id that nobody can guess.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn random_id() -> Result<String, Error> {
+    let mut random = [0_u8; 16];
+    getrandom::fill(&mut random).map_err(Error::Random)?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 impl ApprovalQueue {
     /// Returns the queue, with `folder` as another way to answer it.
     #[must_use]
@@ -76,9 +86,7 @@ impl ApprovalQueue {
     /// # Errors
     /// [`Error::Full`]; the folder cannot be written; the system has no random numbers.
     pub fn ask(&self, question: ApprovalQuestion, limit: Duration) -> Result<PendingApproval, Error> {
-        let mut random = [0_u8; 16];
-        getrandom::fill(&mut random).map_err(Error::Random)?;
-        let id: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let id = random_id()?;
         let asked_at = SystemTime::now();
         let question = PendingQuestion { id, question, asked_at, expires_at: asked_at + limit };
         let answered = Arc::new(Notify::new());

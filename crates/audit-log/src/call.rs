@@ -15,13 +15,16 @@ pub enum CallDecision {
     Unknown,
     /// The policy or a limit refuses it.
     Refused,
+    /// The policy has a person asked, elsewhere. If the person agrees, the call is recorded again.
+    Asked,
     /// Its arguments or parameters do not fit.
     Invalid,
 }
 
 impl CallDecision {
     /// Every decision.
-    pub const ALL: [Self; 5] = [Self::Allowed, Self::Hidden, Self::Unknown, Self::Refused, Self::Invalid];
+    pub const ALL: [Self; 6] =
+        [Self::Allowed, Self::Hidden, Self::Unknown, Self::Refused, Self::Asked, Self::Invalid];
 
     /// The word in the audit, such as `allowed`.
     pub const fn as_str(self) -> &'static str {
@@ -30,6 +33,7 @@ impl CallDecision {
             Self::Hidden => "hidden",
             Self::Unknown => "unknown",
             Self::Refused => "refused",
+            Self::Asked => "asked",
             Self::Invalid => "invalid",
         }
     }

@@ -93,7 +93,7 @@ impl Proxy {
         self
     }
 
-    /// Asks an operator about the calls that the policy allows only with an approval. Such calls are refused by default.
+    /// Asks a person about the calls that the policy allows only with an approval. Such calls are refused by default.
     #[must_use]
     pub fn approvals(mut self, approvals: ProxyApprovals) -> Self {
         self.approvals = Some(approvals);

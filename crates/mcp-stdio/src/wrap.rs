@@ -7,6 +7,7 @@ use crate::serve::{SHUTDOWN_LIMIT, cancel_on_signal};
 use clap::{Args, ValueEnum};
 use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects};
 use core_tools::redact::Redactor;
+use core_tools::workspace::Workspace;
 use mcp_proxy::{
     CallEnd, ObservedCall, PinMode, PolicyHandle, Proxy, ProxyApprovals, ProxyDecision, ProxyLimits,
     ProxyObserver, RemoteServer, ToolFilter, Upstream, UpstreamCommand,
@@ -159,7 +160,7 @@ pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<Exit
     };
     check(&loaded.policy)?;
     let policy = PolicyHandle::new(loaded.policy);
-    let approvals = server_setup::approvals::operator_queue(settings, &workspace);
+    let approvals = server_setup::approvals::of_one(settings, &workspace);
     let mut proxy = Proxy::new(policy.clone(), caller).filter(filter).limits(limits);
     if arguments.url.is_none() {
         let workspace = WorkspaceEffects::new(workspace, std::env::var_os("PATH"));
@@ -169,11 +170,11 @@ pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<Exit
         let redactor = settings.redactor.clone();
         proxy = proxy.observer(Arc::new(AuditObserver { audit, redactor }));
     }
-    if let Some((queue, timeout)) = approvals {
-        let redactor = settings.redactor.clone();
-        let redact = move |text: &str| redactor.redact(text).into_owned();
-        proxy = proxy.approvals(ProxyApprovals::new(queue, timeout, redact));
-    }
+    let redactor = settings.redactor.clone();
+    let redact = move |text: &str| redactor.redact(text).into_owned();
+    let asked = ProxyApprovals::new(approvals.queue.clone(), approvals.timeout, redact);
+    proxy =
+        proxy.approvals(asked.asks_client(approvals.asks_client()).asks_operator(approvals.asks_operator()));
     if let Some(file) = arguments.pin {
         proxy = proxy.pins(file, arguments.pin_mode.into());
     }
@@ -294,8 +295,15 @@ impl ProxyObserver for AuditObserver {
     }
 }
 
+/// Returns what resolves the paths of a server that is started here.
+pub(crate) fn effects(workspace: Arc<Workspace>) -> Result<impl EffectResolver, Error> {
+    let folder = std::env::current_dir().map_err(Error::system("cannot find the current folder"))?;
+    let workspace = WorkspaceEffects::new(workspace, std::env::var_os("PATH"));
+    Ok(ServerEffects { workspace, folder })
+}
+
 /// Returns the server that is started as a child, in this folder and with our environment.
-fn child(command: Vec<OsString>, folder: PathBuf) -> Result<Upstream, Error> {
+pub(crate) fn child(command: Vec<OsString>, folder: PathBuf) -> Result<Upstream, Error> {
     let guardian = GuardianProgram::current_exe()
         .map_err(Error::system("cannot find out which file this program was started from"))?;
     let runner = Runner::builder().guardian(guardian).adopt_orphans().build();

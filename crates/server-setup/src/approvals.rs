@@ -16,17 +16,23 @@ pub fn folder() -> Option<PathBuf> {
 }
 
 /// Returns the options of a server for one caller, whose operator answers in a terminal.
-pub(crate) fn of_one(settings: &Settings, workspace: &Workspace) -> ApprovalOptions {
+pub fn of_one(settings: &Settings, workspace: &Workspace) -> ApprovalOptions {
     let mut options = of_many(settings);
     // A tool could answer in a folder beneath a root.
-    match folder().filter(|folder| !workspace.roots().any(|root| lies_beneath(folder, root))) {
+    match folder_outside(workspace) {
         Some(folder) => {
-            options.queue = ApprovalQueue::default().with_folder(ApprovalFolder::new(folder));
+            options.queue = ApprovalQueue::default().with_folder(folder);
             options.operator = OperatorAccess::Queue;
         }
         None => options.operator = OperatorAccess::None,
     }
     options
+}
+
+/// Returns the folder of approvals, unless a tool could write in it because it lies beneath a root.
+pub(crate) fn folder_outside(workspace: &Workspace) -> Option<ApprovalFolder> {
+    let folder = folder().filter(|folder| !workspace.roots().any(|root| lies_beneath(folder, root)));
+    folder.map(ApprovalFolder::new)
 }
 
 /// Returns the options of a server with many callers, whose operator answers on its page.
@@ -41,14 +47,6 @@ pub fn of_many(settings: &Settings) -> ApprovalOptions {
     };
     options.timeout = Duration::from_millis(*policy.approval_timeout_ms);
     options
-}
-
-/// Returns the queue that an operator answers in a terminal, and the time that a call waits in it, for a server that asks no
-/// client. `None` if no operator answers.
-pub fn operator_queue(settings: &Settings, workspace: &Workspace) -> Option<(ApprovalQueue, Duration)> {
-    let options = of_one(settings, workspace);
-    let asks = options.operator == OperatorAccess::Queue && options.approvers != mcp::Approvers::Client;
-    asks.then_some((options.queue, options.timeout))
 }
 
 /// Returns true if `path` is or will be in `root`, which has no links.

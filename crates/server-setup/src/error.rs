@@ -18,6 +18,15 @@ pub enum Error {
     /// The executable of this process cannot be found, which has to be started again as the guardian.
     #[error("cannot find out which file this program was started from")]
     CurrentExecutable(#[source] io::Error),
+    /// There is no folder in which an approval is safe from the commands that it is for.
+    #[error(
+        "no approval can be kept: the folder for approvals (`coretools/approvals` in XDG_STATE_HOME, by default ~/.local/state) lies \
+         in a root, or neither variable is set"
+    )]
+    NoApprovalFolder,
+    /// A grant for a command cannot be written or used.
+    #[error(transparent)]
+    Approval(#[from] core_tools::mcp::ApprovalError),
     /// A variable that configures the server is not text. To go on without it could lift what it was to narrow.
     #[error("environment variable {name} is not valid UTF-8")]
     VariableNotUtf8 {

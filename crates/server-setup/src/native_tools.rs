@@ -6,14 +6,18 @@ use crate::error::Error;
 use crate::protected_files;
 use crate::resources::{runner, workspace};
 use crate::settings::Settings;
-use crate::{audit, identity, policy, toolsets};
+use crate::{approvals, audit, environment, identity, policy, toolsets};
 use agent_hooks::shell::ShellSurroundings;
-use agent_hooks::{HookDecision, HookEvent, HookJudge, HookVerdict};
-use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects, summarize_arguments};
+use agent_hooks::{HookDecision, HookEvent, HookJudge, HookVerdict, ToolUse};
+use core_tools::ci::{CommandScope, Commands};
+use core_tools::mcp::{
+    ApprovalAnswer, ApprovalFolder, ApprovalVerdict, Audit, CallDecision, CallRecord, Outcome,
+    WorkspaceEffects, summarize_arguments, workspace_within,
+};
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
-use process_runner::Confinement;
-use role_policy::{Caller, Policy, ToolFacts};
+use process_runner::{Confinement, Runner};
+use role_policy::{Call, CallFingerprint, CallScope, Caller, Policy, ToolFacts};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +44,14 @@ pub struct NativeToolHost {
     is_unrestricted: bool,
 }
 
+/// The decision about a command, and the approval that it rests on.
+#[derive(Clone, Debug)]
+pub struct CommandDecision {
+    /// The decision. A command that a person has approved is allowed.
+    pub decision: HookDecision,
+    approval: Option<ApprovalAnswer>,
+}
+
 impl NativeToolHost {
     /// Builds the host that `settings` describe.
     ///
@@ -49,7 +61,7 @@ impl NativeToolHost {
         let project_settings = all_project_settings(&settings.roots);
         let workspace = Arc::new(workspace(&settings)?.protect(project_settings.clone()));
         let facts = toolsets::facts(&settings, &workspace, &runner(&settings)?)?;
-        let loaded = policy::configured(&settings, &facts)?;
+        let loaded = policy::at_start(&settings, &facts)?;
         protected_files::check_marker_key(&settings, &workspace)?;
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let caller = identity::caller(&settings, &loaded.policy).caller;
@@ -114,7 +126,14 @@ impl NativeToolHost {
         let mut decision = self.judge().judge(event);
         decision.reason = self.redactor.redact(&decision.reason).into_owned();
         let session = event.session.as_deref();
-        self.record(&mut decision, &event.input, session, began.elapsed(), None);
+        if decision.verdict == HookVerdict::Ask && !event.client.can_ask() {
+            // The answer to such a client refuses the tool.
+            let mut refused = decision.clone();
+            refused.verdict = HookVerdict::Deny;
+            self.record(&mut refused, &event.input, session, began.elapsed());
+        } else {
+            self.record(&mut decision, &event.input, session, began.elapsed());
+        }
         decision
     }
 
@@ -123,24 +142,167 @@ impl NativeToolHost {
         self.judge().judge(event)
     }
 
-    /// Decides about a command in words, which is to run in `folder`. A refusal is recorded here, and a command that runs
-    /// by [`ended`](Self::ended).
-    pub fn decide_command(&self, words: &[String], folder: &Path) -> HookDecision {
+    /// Decides about a command in words that another process is to run in `folder`, which decides again. A refusal is recorded.
+    pub fn check_command(&self, words: &[String], folder: &Path) -> CommandDecision {
         let began = Instant::now();
         let mut decision = self.judge().judge_command(words, folder);
         decision.reason = self.redactor.redact(&decision.reason).into_owned();
         if decision.verdict != HookVerdict::Allow {
-            let arguments = Map::from_iter([("command".to_owned(), json!(words))]);
-            self.record(&mut decision, &arguments, None, began.elapsed(), None);
+            decision.verdict = HookVerdict::Deny;
+            let record = self.command_record(words);
+            self.end(&decision, &self.caller, &record, Outcome::NotRun, began.elapsed(), None);
         }
-        decision
+        CommandDecision { decision, approval: None }
+    }
+
+    /// Decides about a command in words, which is to run in `folder`, with the id of a grant if a person was asked. A refusal
+    /// is recorded here, and so is the start of a command that may run; its end by [`ended`](Self::ended).
+    pub fn decide_command(&self, words: &[String], folder: &Path, grant: Option<&str>) -> CommandDecision {
+        let began = Instant::now();
+        let mut decision = self.judge().judge_command(words, folder);
+        let mut approval = None;
+        if let (HookVerdict::Ask, Some(id)) = (decision.verdict, grant) {
+            match self.redeem(id, words, folder) {
+                Ok(answer) => {
+                    decision.verdict = HookVerdict::Allow;
+                    approval = Some(answer);
+                }
+                Err(error) => decision.reason = format!("{}: {error}", decision.reason),
+            }
+        }
+        decision.reason = self.redactor.redact(&decision.reason).into_owned();
+        let mut decided = CommandDecision { decision, approval };
+        let record = self.command_record(words);
+        if decided.decision.verdict == HookVerdict::Allow {
+            self.start(&mut decided.decision, &self.caller, &record);
+        }
+        if decided.decision.verdict != HookVerdict::Allow {
+            // Nobody is asked here.
+            decided.decision.verdict = HookVerdict::Deny;
+            self.end(&decided.decision, &self.caller, &record, Outcome::NotRun, began.elapsed(), None);
+        }
+        decided
     }
 
     /// Records the end of a command that was allowed.
-    pub fn ended(&self, decision: &HookDecision, words: &[String], succeeded: bool, duration: Duration) {
-        let arguments = Map::from_iter([("command".to_owned(), json!(words))]);
+    pub fn ended(&self, decided: &CommandDecision, words: &[String], succeeded: bool, duration: Duration) {
         let outcome = if succeeded { Outcome::Ok } else { Outcome::Failed };
-        self.record(&mut decision.clone(), &arguments, None, duration, Some(outcome));
+        let record = self.command_record(words);
+        let approval = decided.approval.as_ref();
+        self.end(&decided.decision, &self.caller, &record, outcome, duration, approval);
+    }
+
+    /// Leaves a grant for a command that `client` asks its user about. Returns its id.
+    ///
+    /// # Errors
+    /// There is no folder for grants outside the roots, or it cannot be used.
+    pub fn grant(&self, words: &[String], folder: &Path, client: &str) -> Result<String, Error> {
+        let lifetime = Duration::from_millis(*self.settings.config.policy.approval_timeout_ms);
+        let approver = format!("the user of {client}");
+        let fingerprint = self.fingerprint(words, folder).to_string();
+        Ok(self.grants()?.grant(&fingerprint, &approver, lifetime)?)
+    }
+
+    fn redeem(&self, id: &str, words: &[String], folder: &Path) -> Result<ApprovalAnswer, Error> {
+        let approver = self.grants()?.redeem(id, &self.fingerprint(words, folder).to_string())?;
+        Ok(ApprovalAnswer::now(ApprovalVerdict::AllowOnce, approver))
+    }
+
+    fn grants(&self) -> Result<ApprovalFolder, Error> {
+        approvals::folder_outside(&self.workspace).ok_or(Error::NoApprovalFolder)
+    }
+
+    /// Returns the identity of a command: the caller, every word, and the folder it runs in.
+    fn fingerprint(&self, words: &[String], folder: &Path) -> CallFingerprint {
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        let arguments = Map::from_iter([
+            ("command".to_owned(), json!(words)),
+            ("cwd".to_owned(), json!(folder.to_string_lossy())),
+        ]);
+        CallFingerprint::of(&self.caller, &Call::new("run_command", arguments))
+    }
+
+    fn command_record(&self, words: &[String]) -> (String, usize) {
+        summarized(&Map::from_iter([("command".to_owned(), json!(words))]))
+    }
+
+    /// Decides about a use of a tool that this program carries out itself. A refusal is recorded here, and the end of what is
+    /// allowed by [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// The policy refuses it, a person would have to agree, or the audit cannot be written.
+    pub fn permit(&self, event: HookEvent, found: &ToolUse) -> Result<NativeToolPermit, HookDecision> {
+        let began = Instant::now();
+        let mut decision = self.judge().judge_use(&event, found);
+        if decision.verdict == HookVerdict::Ask {
+            decision.verdict = HookVerdict::Deny;
+            decision.reason = format!(
+                "refused by the CoreTools policy for the role {}: a person would have to agree, and here nobody can be \
+                 asked: {}",
+                self.caller.role(),
+                decision.reason
+            );
+        }
+        decision.reason = self.redactor.redact(&decision.reason).into_owned();
+        let (caller, record) = (self.caller_in(event.session.as_deref()), summarized(&event.input));
+        if decision.verdict == HookVerdict::Allow {
+            self.start(&mut decision, &caller, &record);
+        }
+        if decision.verdict == HookVerdict::Allow {
+            return Ok(NativeToolPermit { decision, event, began });
+        }
+        self.end(&decision, &caller, &record, Outcome::NotRun, began.elapsed(), None);
+        Err(decision)
+    }
+
+    /// Records the end of what was permitted.
+    pub fn finish(&self, permit: &NativeToolPermit, succeeded: bool) {
+        let NativeToolPermit { decision, event, began } = permit;
+        let outcome = if succeeded { Outcome::Ok } else { Outcome::Failed };
+        let (caller, record) = (self.caller_in(event.session.as_deref()), summarized(&event.input));
+        self.end(decision, &caller, &record, outcome, began.elapsed(), None);
+    }
+
+    /// Returns the part of the workspace that a permitted use of the tool `name` may reach: every path is judged again when it
+    /// is opened.
+    ///
+    /// # Errors
+    /// A root can no longer be opened.
+    pub fn workspace_of(&self, name: &str) -> Result<Arc<Workspace>, Error> {
+        Ok(workspace_within(&self.call_scope(name), &self.workspace)?)
+    }
+
+    /// Returns the commands of this caller, with their environment and their confinement, started by `runner`.
+    ///
+    /// # Errors
+    /// The settings demand confinement, and it cannot be set up.
+    pub fn commands(&self, runner: &Runner) -> Result<Commands, Error> {
+        let confine =
+            confinement::confine(&self.settings, &self.workspace, &self.policy, &self.caller, &self.facts)?;
+        if let Some(audit) = &self.audit {
+            audit.set_confinement(confine.achieved_level());
+        }
+        let environment =
+            environment::for_caller(&self.settings, runner, &self.policy, &self.caller, &self.facts);
+        let commands = Commands::new(runner.clone(), Arc::clone(&self.workspace), self.redactor.clone());
+        Ok(commands.environment(environment).confined(confine))
+    }
+
+    /// Returns what the commands of this caller may reach.
+    ///
+    /// # Errors
+    /// A root can no longer be opened.
+    pub fn command_scope(&self) -> Result<CommandScope, Error> {
+        let scope = self.call_scope("run_command");
+        let mut commands =
+            core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
+        commands.workspace = Some(workspace_within(&scope, &self.workspace)?);
+        Ok(commands)
+    }
+
+    fn call_scope(&self, name: &str) -> CallScope {
+        let facts = self.facts.iter().find(|facts| facts.name == name);
+        facts.and_then(|facts| self.policy.scope(&self.caller, facts)).unwrap_or_default()
     }
 
     /// Returns the confinement of the commands of this caller, or `None` where it is off. It lasts as long as the value beside
@@ -151,48 +313,87 @@ impl NativeToolHost {
     pub fn confinement(&self) -> Result<(Option<Confinement>, Box<dyn std::any::Any>), Error> {
         let policy =
             confinement::confine(&self.settings, &self.workspace, &self.policy, &self.caller, &self.facts)?;
-        let facts = self.facts.iter().find(|facts| facts.name == "run_command");
-        let scope = facts.and_then(|facts| self.policy.scope(&self.caller, facts)).unwrap_or_default();
+        let scope = self.call_scope("run_command");
         let scope = core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
         let confinement = policy.confinement_within(&scope)?;
         Ok((confinement, Box::new(policy)))
     }
 
-    /// Writes the decision to the audit. If it must not be lost and cannot be written, the decision becomes a refusal.
+    /// Writes the decision about an event to the audit. If it must not be lost and cannot be written, the decision becomes a
+    /// refusal.
     fn record(
         &self,
         decision: &mut HookDecision,
         arguments: &Map<String, Value>,
         session: Option<&str>,
         duration: Duration,
-        outcome: Option<Outcome>,
     ) {
+        let caller = self.caller_in(session);
+        let record = summarized(arguments);
+        if decision.verdict == HookVerdict::Allow {
+            self.start(decision, &caller, &record);
+        }
+        let outcome = if decision.verdict == HookVerdict::Allow { Outcome::Ok } else { Outcome::NotRun };
+        self.end(decision, &caller, &record, outcome, duration, None);
+    }
+
+    /// Records that something is about to run. If that must not be lost and cannot be written, the decision becomes a
+    /// refusal.
+    fn start(&self, decision: &mut HookDecision, caller: &Caller, (summary, bytes): &(String, usize)) {
         let Some(audit) = &self.audit else { return };
-        let caller = match (self.caller.session(), session) {
-            (None, Some(session)) => self.caller.clone().with_session(session),
-            _ => self.caller.clone(),
-        };
-        // The names are the client's, which are known.
-        let is_parameter = |name: &str| {
-            name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        };
-        let (summary, bytes) = summarize_arguments(arguments, is_parameter);
-        let starting = CallRecord::new(&caller, &decision.tool, CallDecision::Allowed, Outcome::NotRun)
-            .arguments(&summary, bytes);
-        if decision.verdict == HookVerdict::Allow
-            && let Err(error) = audit.start(&starting)
-        {
+        let starting = CallRecord::new(caller, &decision.tool, CallDecision::Allowed, Outcome::NotRun)
+            .arguments(summary, *bytes);
+        if let Err(error) = audit.start(&starting) {
             decision.verdict = HookVerdict::Deny;
             decision.reason = format!("the audit cannot be written, so nothing may run: {error}");
         }
-        let (verdict, outcome) = match decision.verdict {
-            HookVerdict::Allow => (CallDecision::Allowed, outcome.unwrap_or(Outcome::Ok)),
-            _ => (CallDecision::Refused, Outcome::NotRun),
+    }
+
+    fn end(
+        &self,
+        decision: &HookDecision,
+        caller: &Caller,
+        (summary, bytes): &(String, usize),
+        outcome: Outcome,
+        duration: Duration,
+        approval: Option<&ApprovalAnswer>,
+    ) {
+        let Some(audit) = &self.audit else { return };
+        let verdict = match decision.verdict {
+            HookVerdict::Allow => CallDecision::Allowed,
+            HookVerdict::Ask => CallDecision::Asked,
+            _ => CallDecision::Refused,
         };
-        let record = CallRecord::new(&caller, &decision.tool, verdict, outcome)
+        let record = CallRecord::new(caller, &decision.tool, verdict, outcome)
             .rule(&decision.rule)
             .duration(duration)
-            .arguments(&summary, bytes);
+            .arguments(summary, *bytes)
+            .approval(approval);
         audit.end(&record);
     }
+
+    fn caller_in(&self, session: Option<&str>) -> Caller {
+        match (self.caller.session(), session) {
+            (None, Some(session)) => self.caller.clone().with_session(session),
+            _ => self.caller.clone(),
+        }
+    }
+}
+
+/// Returns true for the names of arguments, which are the client's.
+fn is_parameter(name: &str) -> bool {
+    name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// A use of a tool that was allowed, until its end is recorded.
+#[derive(Debug)]
+pub struct NativeToolPermit {
+    decision: HookDecision,
+    event: HookEvent,
+    began: Instant,
+}
+
+/// Returns the names and sizes of arguments, and their size in bytes.
+fn summarized(arguments: &Map<String, Value>) -> (String, usize) {
+    summarize_arguments(arguments, is_parameter)
 }

@@ -1,21 +1,18 @@
 //! The words that bash itself carries out.
 
+use super::arithmetic::is_name;
+use super::conditions::{may_be_several, read_test, split_variable};
+use super::declarations;
 use super::error::ShellError;
 use super::options::{OptionSyntax, split};
 use super::syntax::shorten;
-use super::visitor::LineVisitor;
+use super::visitor::{AssignedValue, LineVisitor};
 use super::word::ShellWord;
 
 /// Words that start nothing, open nothing and change nothing for later commands.
 const HARMLESS: [&str; 23] = [
     ":", "true", "false", "echo", "pwd", "exit", "return", "break", "continue", "shift", "umask", "ulimit",
     "times", "fg", "bg", "kill", "disown", "type", "dirs", "suspend", "logout", "caller", "help",
-];
-
-/// The words that can follow an operand of `test`. A word that stands before any other may be an operator.
-const AFTER_OPERAND: [&str; 19] = [
-    "]", ")", "=", "==", "!=", "<", ">", "-a", "-o", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot",
-    "-ef", "(",
 ];
 
 /// Words that change what later words mean, or run what cannot be read here.
@@ -36,17 +33,9 @@ pub(super) fn add(
         _ if HARMLESS.contains(&name) => {}
         _ if REFUSED.contains(&name) => return Err(refused()),
         "cd" | "pushd" | "popd" => folder(visitor, name, arguments),
-        "test" | "[" => {
-            let may_be_operator = |at: usize, word: &ShellWord| match word.value() {
-                Some(text) => matches!(text, "-v" | "-R"),
-                None => arguments
-                    .get(at + 1)
-                    .is_some_and(|next| next.value().is_none_or(|text| !AFTER_OPERAND.contains(&text))),
-            };
-            // `-v` evaluates the index in a name.
-            if arguments.iter().enumerate().any(|(at, word)| may_be_operator(at, word)) {
-                visitor.evaluates_variables();
-            }
+        "test" | "[" => read_test(arguments, visitor),
+        "declare" | "typeset" | "local" | "export" | "readonly" | "unset" => {
+            declarations::read_words(visitor, arguments);
         }
         // `jobs -x` runs a program.
         "jobs" => {
@@ -68,11 +57,18 @@ pub(super) fn add(
                 return Err(refused());
             }
         }
-        "getopts" => assign(visitor, arguments.get(1), &refused)?,
+        "getopts" => {
+            assign(visitor, arguments.get(1), &refused)?;
+            visitor.assign_in_shell("OPTARG".to_owned(), AssignedValue::Text);
+        }
         "printf" => {
             // A first word that only the run knows may be `-v`.
-            if arguments.len() > 1 && arguments.first().is_some_and(|word| !word.is_literal) {
-                visitor.evaluates_variables();
+            if let Some(format) = arguments.first().filter(|word| !word.is_literal) {
+                match arguments.len() {
+                    1 if may_be_several(format) => split_variable(format, visitor),
+                    1 => {}
+                    _ => visitor.evaluates_text(),
+                }
             }
             if let Some(at) =
                 arguments.iter().position(|word| word.value().is_some_and(|text| text.starts_with("-v")))
@@ -82,26 +78,27 @@ pub(super) fn add(
                 assign(visitor, named.as_ref(), &refused)?;
             }
         }
-        "read" | "mapfile" | "readarray" => {
-            const SYNTAX: OptionSyntax = OptionSyntax {
-                with_value: "adinNptuOsCc",
-                plain: "ersa",
-                long_with_value: &[],
-                long_plain: &[],
-            };
-            // `mapfile -C` calls a command for each line.
-            if name != "read"
-                && arguments.iter().any(|word| word.value().is_none_or(|text| text.starts_with("-C")))
-            {
-                return Err(refused());
+        "read" => {
+            let names = read_names(arguments);
+            if names.is_empty() {
+                visitor.assign_in_shell("REPLY".to_owned(), AssignedValue::Text);
             }
-            let names =
-                if name == "read" { read_names(arguments) } else { split(name, arguments, &SYNTAX)?.rest };
             for word in names {
                 assign(visitor, Some(&word), &refused)?;
             }
         }
-        "let" => visitor.evaluates_variables(),
+        "mapfile" | "readarray" => {
+            const SYNTAX: OptionSyntax =
+                OptionSyntax { with_value: "dnOsuCc", plain: "t", long_with_value: &[], long_plain: &[] };
+            let found = split(name, arguments, &SYNTAX)?;
+            // `-C` calls a command for each line. `-O` takes an index.
+            if found.options.iter().any(|(option, _)| matches!(option.as_str(), "C" | "O")) {
+                return Err(refused());
+            }
+            let default = ShellWord::literal("MAPFILE");
+            assign(visitor, Some(found.rest.first().unwrap_or(&default)), &refused)?;
+        }
+        "let" => visitor.evaluates_text(),
         "set" => {
             let plain = |text: &str| {
                 matches!(
@@ -116,6 +113,8 @@ pub(super) fn add(
             }
         }
         "eval" => {
+            let is_end = arguments.first().and_then(ShellWord::value) == Some("--");
+            let arguments = arguments.get(usize::from(is_end)..).unwrap_or_default();
             let texts: Option<Vec<&str>> = arguments.iter().map(ShellWord::value).collect();
             let line = texts.ok_or_else(|| ShellError::DynamicScript { program: name.to_owned() })?.join(" ");
             visitor.inner_line(&line)?;
@@ -131,13 +130,19 @@ pub(super) fn add(
                 Some(None) => return Err(ShellError::DynamicScript { program: name.to_owned() }),
             }
         }
-        "command" => match arguments.first().map(ShellWord::value) {
-            Some(Some("-v" | "-V")) | None => {}
-            Some(None) => return Err(ShellError::DynamicScript { program: name.to_owned() }),
-            Some(Some("-p" | "--")) => return add_rest(visitor, arguments.get(1..)),
-            _ => return add_rest(visitor, Some(arguments)),
-        },
-        "builtin" => return add_rest(visitor, Some(arguments)),
+        "command" => {
+            const SYNTAX: OptionSyntax =
+                OptionSyntax { with_value: "", plain: "pvV", long_with_value: &[], long_plain: &[] };
+            let found = split(name, arguments, &SYNTAX)?;
+            // `-v` and `-V` only print.
+            if !found.options.iter().any(|(option, _)| matches!(option.as_str(), "v" | "V")) {
+                visitor.command(found.rest)?;
+            }
+        }
+        "builtin" => {
+            let is_end = arguments.first().and_then(ShellWord::value) == Some("--");
+            visitor.command(arguments.get(usize::from(is_end)..).unwrap_or_default().to_vec())?;
+        }
         "exec" => {
             const SYNTAX: OptionSyntax =
                 OptionSyntax { with_value: "a", plain: "cl", long_with_value: &[], long_plain: &[] };
@@ -145,11 +150,6 @@ pub(super) fn add(
         }
         _ => return Ok(false),
     }
-    Ok(true)
-}
-
-fn add_rest(visitor: &mut impl LineVisitor, words: Option<&[ShellWord]>) -> Result<bool, ShellError> {
-    visitor.command(words.unwrap_or_default().to_vec())?;
     Ok(true)
 }
 
@@ -205,10 +205,10 @@ fn assign(
 ) -> Result<(), ShellError> {
     let Some(word) = word else { return Ok(()) };
     let name = word.value().ok_or_else(|| ShellError::DynamicPath { word: shorten(&word.text) })?;
-    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    if !is_name {
+    if !is_name(name) {
         return Err(refused());
     }
-    visitor.assign_in_shell(name.to_owned());
+    // `read -a` and `mapfile` fill lists.
+    visitor.assign_in_shell(name.to_owned(), AssignedValue::List);
     Ok(())
 }

@@ -3,32 +3,21 @@
 use super::error::ShellError;
 use super::shell_line::{ShellFile, ShellLine, ShellProgram, ShellSurroundings};
 use super::syntax::{read_into, shorten};
-use super::visitor::LineVisitor;
+use super::variables::{self, VariableUse};
+use super::visitor::{AssignedValue, LineVisitor};
 use super::word::ShellWord;
 use super::{builtins, launchers};
 use role_policy::Access;
 
+/// Words that begin a part of the shell's own syntax. As the first word of a command they are something that the grammar did
+/// not understand.
+const RESERVED: [&str; 22] = [
+    "!", "{", "}", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
+    "function", "if", "in", "select", "then", "until", "while", "((",
+];
+
 /// The deepest nesting of lines in lines: `sh -c "sh -c …"`.
 const MAX_LINES: usize = 8;
-
-/// Variables that change how the shell itself reads what follows, whether or not programs inherit them.
-const SHELL_VARIABLES: [&str; 15] = [
-    "PATH",
-    "IFS",
-    "BASH_ENV",
-    "ENV",
-    "CDPATH",
-    "SHELLOPTS",
-    "BASHOPTS",
-    "GLOBIGNORE",
-    "HOME",
-    "PS4",
-    "BASH_CMDS",
-    "BASH_ALIASES",
-    "EXECIGNORE",
-    "BASH_XTRACEFD",
-    "HISTFILE",
-];
 
 /// Files that are none: devices that every program may use.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"];
@@ -39,14 +28,23 @@ pub(super) struct Collector<'s> {
     line: ShellLine,
     lines: usize,
     repeats: bool,
+    variables: VariableUse,
 }
 
 impl<'s> Collector<'s> {
     pub(super) fn new(surroundings: ShellSurroundings<'s>) -> Self {
-        Self { surroundings, line: ShellLine::default(), lines: 0, repeats: false }
+        Self {
+            surroundings,
+            line: ShellLine::default(),
+            lines: 0,
+            repeats: false,
+            variables: VariableUse::default(),
+        }
     }
 
-    pub(super) fn finish(self) -> ShellLine {
+    pub(super) fn finish(mut self) -> ShellLine {
+        self.line.evaluates_variables |= self.variables.evaluates_text(self.surroundings.variables);
+        self.line.values = self.variables.take_values();
         self.line
     }
 }
@@ -78,16 +76,19 @@ impl LineVisitor for Collector<'_> {
         let Some(program) = first.value() else {
             return Err(ShellError::DynamicProgram { word: shorten(&first.text) });
         };
+        if RESERVED.contains(&program) {
+            return Err(ShellError::Syntax { near: shorten(program) });
+        }
         self.line.literals.extend(words.iter().filter_map(|word| word.value().map(str::to_owned)));
         if builtins::add(self, program, &words)? || launchers::add(self, program, &words)? {
             return Ok(());
         }
-        self.program(words, false);
+        self.program(ShellProgram::new(words));
         Ok(())
     }
 
-    fn program(&mut self, words: Vec<ShellWord>, starts_others: bool) {
-        self.line.programs.push(ShellProgram { words, starts_others });
+    fn program(&mut self, program: ShellProgram) {
+        self.line.programs.push(program);
     }
 
     fn file(&mut self, path: &str, access: Access) {
@@ -106,19 +107,28 @@ impl LineVisitor for Collector<'_> {
         self.line.folder_varies = true;
     }
 
-    fn evaluates_variables(&mut self) {
+    fn evaluates_text(&mut self) {
         self.line.evaluates_variables = true;
     }
 
-    fn assign_for_programs(&mut self, name: String) {
+    fn computes_with(&mut self, name: &str) {
+        self.variables.compute(name);
+    }
+
+    fn assign_for_programs(&mut self, name: String, value: AssignedValue) {
+        self.line.evaluates_variables |= variables::is_evaluated(&name, &value);
+        self.variables.assign(&name, value);
         if !self.line.variables.contains(&name) {
             self.line.variables.push(name);
         }
     }
 
-    fn assign_in_shell(&mut self, name: String) {
-        if self.surroundings.variables.contains(&name) || SHELL_VARIABLES.contains(&name.as_str()) {
-            self.assign_for_programs(name);
+    fn assign_in_shell(&mut self, name: String, value: AssignedValue) {
+        if self.surroundings.variables.contains(&name) || variables::changes_shell(&name) {
+            self.assign_for_programs(name, value);
+        } else {
+            self.line.evaluates_variables |= variables::is_evaluated(&name, &value);
+            self.variables.assign(&name, value);
         }
     }
 }

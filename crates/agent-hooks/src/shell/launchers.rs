@@ -1,8 +1,10 @@
 //! Programs that start others from their arguments: each is read as far as its own options are known.
 
+use super::arithmetic::is_name;
 use super::error::ShellError;
 use super::options::{OptionSyntax, SplitOptions, split};
-use super::visitor::LineVisitor;
+use super::shell_line::ShellProgram;
+use super::visitor::{AssignedValue, LineVisitor};
 use super::word::ShellWord;
 use role_policy::Access;
 
@@ -51,6 +53,9 @@ const OTHERS: [&str; 36] = [
     "tmux",
     "screen",
 ];
+
+/// The words that `xargs` adds, as the source of a word that could be any.
+const ADDED: &str = "\"$@\"";
 
 /// Folders in which a program is the system's own.
 const SYSTEM_FOLDERS: [&str; 6] =
@@ -124,7 +129,12 @@ pub(super) fn add(
                 long_with_value: &["format"],
                 long_plain: &["portability", "verbose"],
             };
-            visitor.command(split(name, arguments, &SYNTAX)?.rest)?;
+            let rest = split(name, arguments, &SYNTAX)?.rest;
+            // The shell's own word stands before a command with its variables.
+            match name == program {
+                true => assignments_and_command(visitor, &rest)?,
+                false => visitor.command(rest)?,
+            }
         }
         "sudo" | "doas" => {
             const SYNTAX: OptionSyntax = OptionSyntax {
@@ -151,7 +161,7 @@ pub(super) fn add(
             };
             let found = split(name, arguments, &SYNTAX)?;
             // What runs as somebody else is a program of its own, and the one behind it too.
-            visitor.program(words.to_vec(), true);
+            visitor.program(ShellProgram::starting_others(words.to_vec()));
             assignments_and_command(visitor, &found.rest)?;
         }
         "xargs" => xargs(visitor, arguments)?,
@@ -159,7 +169,7 @@ pub(super) fn add(
         "busybox" | "toybox" => visitor.command(arguments.to_vec())?,
         _ if SHELLS.contains(&name) => shell(visitor, name, words)?,
         _ if OTHER_SHELLS.contains(&name) => return Err(ShellError::OtherShell { program: name.to_owned() }),
-        _ if OTHERS.contains(&name) => visitor.program(words.to_vec(), true),
+        _ if OTHERS.contains(&name) => visitor.program(ShellProgram::starting_others(words.to_vec())),
         _ => return Ok(false),
     }
     Ok(true)
@@ -202,7 +212,9 @@ fn env(visitor: &mut impl LineVisitor, arguments: &[ShellWord]) -> Result<(), Sh
     let found = split("env", arguments.get(skipped..).unwrap_or_default(), &SYNTAX)?;
     for (option, value) in &found.options {
         match (option.as_str(), value.as_ref().and_then(ShellWord::value)) {
-            ("u" | "unset", Some(name)) => visitor.assign_for_programs(name.to_owned()),
+            ("u" | "unset", Some(name)) => {
+                visitor.assign_for_programs(name.to_owned(), AssignedValue::Number)
+            }
             ("C" | "chdir", Some(folder)) => visitor.folder(folder),
             ("u" | "unset" | "C" | "chdir", None) => visitor.folder_varies(),
             _ => {}
@@ -216,17 +228,19 @@ fn assignments_and_command(visitor: &mut impl LineVisitor, words: &[ShellWord]) 
     let name = |word: &ShellWord| {
         // The name is literal even where the value is not, as long as nothing is expanded before the `=`.
         let (name, _) = word.text.split_once('=')?;
-        let is_name =
-            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_name.then(|| name.to_owned())
+        (word.is_literal || is_name(name)).then(|| name.to_owned())
     };
     let assigned: Vec<String> = words.iter().map_while(name).collect();
+    // A function that programs inherit, and what no shell would take for a name.
+    if let Some(builtin) = assigned.iter().find(|name| !is_name(name)) {
+        return Err(ShellError::Builtin { builtin: builtin.clone() });
+    }
     // An unquoted value that only the run knows could be several words, one of them the program.
     if words.iter().take(assigned.len()).any(|word| !word.is_literal && !word.text.contains("=\"")) {
         return Err(ShellError::DynamicScript { program: "env".to_owned() });
     }
     let command = words.get(assigned.len()..).unwrap_or_default().to_vec();
-    assigned.into_iter().for_each(|name| visitor.assign_for_programs(name));
+    assigned.into_iter().for_each(|name| visitor.assign_for_programs(name, AssignedValue::Text));
     visitor.command(command)
 }
 
@@ -268,16 +282,17 @@ fn xargs(visitor: &mut impl LineVisitor, arguments: &[ShellWord]) -> Result<(), 
         // Wherever the mark stands, something else will.
         Some(mark) => {
             for word in command.iter_mut().filter(|word| word.text.contains(mark)) {
-                word.is_literal = false;
+                *word = ShellWord::dynamic(ADDED);
             }
         }
-        None => command.push(ShellWord::dynamic("the words that xargs adds")),
+        None => command.push(ShellWord::dynamic(ADDED)),
     }
     visitor.command(command)
 }
 
 /// Reads `find`: itself, the commands of `-exec`, and the files that it writes.
 fn find(visitor: &mut impl LineVisitor, words: &[ShellWord]) -> Result<(), ShellError> {
+    let found = found_paths(words);
     let mut at = 1;
     while let Some(word) = words.get(at) {
         at += 1;
@@ -291,10 +306,13 @@ fn find(visitor: &mut impl LineVisitor, words: &[ShellWord]) -> Result<(), Shell
                     .iter()
                     .position(|word| matches!(word.value(), Some(";" | "+")))
                     .unwrap_or(rest.len());
-                let mut command = rest.get(..end).unwrap_or_default().to_vec();
-                for word in command.iter_mut().filter(|word| word.text.contains("{}")) {
-                    word.is_literal = false;
-                }
+                let filled = rest.get(..end).unwrap_or_default().iter().flat_map(|word| {
+                    let is_filled = word.text.contains("{}");
+                    let paths = if is_filled { found.as_slice() } else { &[] };
+                    let others = (!is_filled).then(|| word.clone());
+                    paths.iter().map(|path| path_in_place(word, path)).chain(others)
+                });
+                let command = filled.collect();
                 at += end;
                 visitor.repeated(|visitor| visitor.command(command))?;
             }
@@ -305,14 +323,56 @@ fn find(visitor: &mut impl LineVisitor, words: &[ShellWord]) -> Result<(), Shell
                 }
             }
             // A path that begins as one can be no action of `find`.
-            None if !word.text.starts_with(['.', '/', '~']) => {
+            None if !word.text.starts_with(['.', '/', '~', '*']) && !word.text.starts_with("\"$") => {
                 return Err(ShellError::DynamicScript { program: "find".to_owned() });
             }
             _ => {}
         }
     }
-    visitor.program(words.to_vec(), false);
+    let mut program = ShellProgram::new(words.to_vec());
+    if words.iter().any(|word| word.text == "-delete") {
+        program.removed = found.into_iter().map(ShellWord::dynamic).collect();
+    }
+    visitor.program(program);
     Ok(())
+}
+
+/// Returns `word` with the path that `find` puts in the place of `{}`.
+fn path_in_place(word: &ShellWord, path: &str) -> ShellWord {
+    match word.is_literal && word.text == "{}" {
+        true => ShellWord::dynamic(path),
+        // In a part of a word it could be anything.
+        false => ShellWord::dynamic("\"$(find)\""),
+    }
+}
+
+/// Returns the paths that `find` finds, as the source of words: something beneath each folder that it begins in. Only where
+/// every test must hold is a name one of them.
+fn found_paths(words: &[ShellWord]) -> Vec<String> {
+    let arguments = words.get(1..).unwrap_or_default();
+    let starts = arguments.iter().take_while(|word| !word.text.starts_with(['-', '(', '!', ',']));
+    let starts: Vec<String> = starts
+        .map(|word| match word.value() {
+            Some(path) => format!("'{}'", path.replace('\'', "'\\''")),
+            None => word.text.clone(),
+        })
+        .collect();
+    let is_plain =
+        |pattern: &&str| pattern.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"*?._-".contains(&byte));
+    let has_choice = arguments
+        .iter()
+        .any(|word| matches!(word.text.as_str(), "-o" | "-or" | "," | "!" | "-not" | "(" | ")"));
+    let name = arguments.iter().zip(arguments.iter().skip(1)).find_map(|(option, name)| {
+        (option.value() == Some("-name")).then(|| name.value().filter(is_plain)).flatten()
+    });
+    let name = name.filter(|_| !has_choice).unwrap_or_default();
+    // Each of them takes the place of each `{}`.
+    const MAX_STARTS: usize = 16;
+    if starts.len() > MAX_STARTS {
+        return vec![ADDED.to_owned()];
+    }
+    let starts = if starts.is_empty() { vec![".".to_owned()] } else { starts };
+    starts.iter().map(|start| format!("{start}/\"$(find)\"{name}")).collect()
 }
 
 /// Reads a shell: the line of `-c`, or the file that it runs.
@@ -352,7 +412,7 @@ fn shell(visitor: &mut impl LineVisitor, name: &str, words: &[ShellWord]) -> Res
             None => Err(ShellError::DynamicScript { program: name.to_owned() }),
         },
         (Some(_), false) => {
-            visitor.program(words.to_vec(), false);
+            visitor.program(ShellProgram::new(words.to_vec()));
             Ok(())
         }
         (None, true) => Ok(()),

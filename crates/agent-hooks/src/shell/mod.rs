@@ -4,18 +4,23 @@
 //! [`read`] parses the line as bash does and follows what starts other programs: `sh -c`, `env`, `xargs`,
 //! `find -exec`, `sudo`, `eval` and others. It guesses nothing: a line that it cannot read whole is a [`ShellError`].
 
+mod arithmetic;
 mod builtins;
 mod collector;
+mod conditions;
+mod declarations;
 mod error;
+mod expansions;
 mod launchers;
 mod options;
 mod shell_line;
 mod syntax;
+mod variables;
 mod visitor;
 mod word;
 
 pub use error::ShellError;
-pub use shell_line::{ShellFile, ShellLine, ShellProgram, ShellSurroundings};
+pub use shell_line::{ShellFile, ShellLine, ShellProgram, ShellSurroundings, VariableValues};
 pub use word::ShellWord;
 
 use collector::Collector;

@@ -2,6 +2,7 @@
 
 use super::word::ShellWord;
 use role_policy::Access;
+use std::collections::BTreeMap;
 
 /// The longest line that is read, in bytes.
 pub(super) const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -23,6 +24,18 @@ pub struct ShellProgram {
     pub words: Vec<ShellWord>,
     /// True if the program starts others from its arguments, which are not read in full.
     pub starts_others: bool,
+    /// The paths that it removes without being given their names, as they would be written.
+    pub removed: Vec<ShellWord>,
+}
+
+impl ShellProgram {
+    pub(super) fn new(words: Vec<ShellWord>) -> Self {
+        Self { words, starts_others: false, removed: Vec::new() }
+    }
+
+    pub(super) fn starting_others(words: Vec<ShellWord>) -> Self {
+        Self { starts_others: true, ..Self::new(words) }
+    }
 }
 
 /// A file that a line itself opens, by a redirection or through a program that is known to write it.
@@ -33,6 +46,32 @@ pub struct ShellFile {
     pub path: String,
     /// The use that is made of it.
     pub access: Access,
+}
+
+/// The values that a line gives to a variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum VariableValues {
+    /// Numbers, or nothing.
+    Number,
+    /// One of these words.
+    Words(Vec<ShellWord>),
+    /// Any text.
+    Unknown,
+}
+
+impl VariableValues {
+    /// Returns the values of `self` and of `other`.
+    pub(super) fn or(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Number, Self::Number) => Self::Number,
+            (Self::Words(mut words), Self::Words(others)) => {
+                words.extend(others);
+                Self::Words(words)
+            }
+            _ => Self::Unknown,
+        }
+    }
 }
 
 /// The contents of a line.
@@ -49,9 +88,11 @@ pub struct ShellLine {
     pub folder_varies: bool,
     /// The variables that it gives to programs.
     pub variables: Vec<String>,
-    /// True if the line evaluates the value of a variable as more than text, as bash does in arithmetic: a value may then
-    /// hold commands.
+    /// True if the line evaluates a text that only the run knows as more than text, as bash does with a variable in
+    /// arithmetic or with the index in a name: the text may then hold commands.
     pub evaluates_variables: bool,
+    /// The values that the line gives to variables. One that is not named here has the value that it had before.
+    pub values: BTreeMap<String, VariableValues>,
     /// Every literal word, to find the names of protected files in them.
     pub literals: Vec<String>,
 }

@@ -3,9 +3,12 @@
 //! Every kind of node is named here. One that is not, and a node that the parser had to guess, makes the line one that
 //! cannot be judged.
 
+use super::arithmetic::{self, is_number};
+use super::declarations;
 use super::error::ShellError;
+use super::expansions;
 use super::shell_line::MAX_LINE_BYTES;
-use super::visitor::LineVisitor;
+use super::visitor::{AssignedValue, LineVisitor};
 use super::word::{ShellWord, evaluate};
 use role_policy::Access;
 use tree_sitter::{Node, Parser};
@@ -30,13 +33,16 @@ fn nesting(line: &str) -> usize {
     deepest
 }
 
-/// Returns a word that goes on behind the end of its line, which the grammar takes for two words.
+/// Returns a word or an operator that goes on behind the end of its line, which the grammar takes for two.
 fn joined_word(line: &str) -> Option<String> {
-    let continues = |character: char| !character.is_whitespace() && !";&|(){}<>".contains(character);
     line.match_indices("\\\n").find_map(|(at, joint)| {
         let (before, after) = (line[..at].chars().next_back()?, line[at + joint.len()..].chars().next()?);
-        (continues(before) && continues(after))
-            .then(|| shorten(&line[at.saturating_sub(before.len_utf8())..]))
+        let begins_word = after.is_alphanumeric() || "_./\"'-~".contains(after);
+        let is_apart = before.is_whitespace()
+            || after.is_whitespace()
+            || (";&|({".contains(before) && begins_word)
+            || (!"$<>&|;".contains(before) && ";&|)}".contains(after));
+        (!is_apart).then(|| shorten(&line[at.saturating_sub(before.len_utf8())..]))
     })
 }
 
@@ -59,7 +65,8 @@ pub(super) fn read_into(line: &str, visitor: &mut impl LineVisitor) -> Result<()
     let unreadable = || ShellError::Syntax { near: shorten(line) };
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|_| unreadable())?;
     let tree = parser.parse(line, None).ok_or_else(unreadable)?;
-    Walk { source: line, visitor }.visit(tree.root_node(), Place { depth: 0, repeats: false })
+    Walk { source: line, visitor }
+        .visit(tree.root_node(), Place { depth: 0, repeats: false, in_quotes: false })
 }
 
 /// The surroundings of a node.
@@ -68,12 +75,14 @@ struct Place {
     depth: usize,
     /// True in a loop or a function, whose commands may run several times, or later.
     repeats: bool,
+    /// True between double quotes and in a here-document, where `'` is a character like any other.
+    in_quotes: bool,
 }
 
 /// One simple command: its words and what stands beside them.
 #[derive(Default)]
 struct SimpleCommand {
-    assigned: Vec<String>,
+    assigned: Vec<(String, AssignedValue)>,
     words: Vec<ShellWord>,
     /// True if the redirections belong to a block, which takes no words.
     is_block: bool,
@@ -119,11 +128,23 @@ impl<V: LineVisitor> Walk<'_, V> {
             "declaration_command" | "unset_command" => self.declaration(node, place),
             "while_statement" | "c_style_for_statement" | "function_definition" | "for_statement" => {
                 if node.kind() == "c_style_for_statement" {
-                    self.visitor.evaluates_variables();
+                    self.loop_header(node)?;
                 }
                 if let Some(variable) = node.child_by_field_name("variable") {
+                    let values = all_children(node).filter(|(_, field)| *field == Some("value"));
+                    let values: Vec<Node<'_>> = values.map(|(value, _)| value).collect();
+                    let value = match values.as_slice() {
+                        // The words of the line's caller.
+                        [] => AssignedValue::Text,
+                        values if values.iter().all(|value| self.is_number(*value)) => AssignedValue::Number,
+                        values => {
+                            let home = self.visitor.home();
+                            let word = |value: &Node<'_>| evaluate(*value, self.source, home);
+                            AssignedValue::Words(values.iter().map(word).collect())
+                        }
+                    };
                     let name = self.text(variable).to_owned();
-                    self.visitor.assign_in_shell(name);
+                    self.visitor.assign_in_shell(name, value);
                 }
                 self.children(node, Place { repeats: true, ..place })
             }
@@ -131,6 +152,12 @@ impl<V: LineVisitor> Walk<'_, V> {
             "command_substitution" if self.text(node).starts_with('`') && self.text(node).contains('\\') => {
                 Err(self.not_understood(node))
             }
+            // Bash computes it if it can be computed.
+            "command_substitution" if self.text(node).starts_with("$((") => Err(self.not_understood(node)),
+            "command_substitution" | "process_substitution" => {
+                self.children(node, Place { in_quotes: false, ..place })
+            }
+            "string" | "translated_string" => self.children(node, Place { in_quotes: true, ..place }),
             "heredoc_body" => {
                 // The grammar leaves some bodies whole.
                 let mut at = node.start_byte();
@@ -143,11 +170,21 @@ impl<V: LineVisitor> Walk<'_, V> {
                 if has_expansion(self.source.get(at..node.end_byte()).unwrap_or_default()) {
                     return Err(self.not_understood(node));
                 }
+                self.children(node, Place { in_quotes: true, ..place })
+            }
+            "arithmetic_expansion" => {
+                let text = self.text(node).to_owned();
+                let inner = text.strip_prefix("$((").and_then(|text| text.strip_suffix("))"));
+                let inner = inner.or_else(|| text.strip_prefix("$[").and_then(|text| text.strip_suffix(']')));
+                arithmetic::read(inner.ok_or_else(|| self.not_understood(node))?, self.visitor);
                 self.children(node, place)
             }
-            "arithmetic_expansion" | "subscript" | "postfix_expression" | "ternary_expression" => {
-                if self.names_variable(node, place)? {
-                    self.visitor.evaluates_variables();
+            "subscript" => {
+                let text = self.text(node).to_owned();
+                let index = text.split_once('[').and_then(|(_, rest)| rest.strip_suffix(']'));
+                let index = index.ok_or_else(|| self.not_understood(node))?;
+                if !matches!(index, "@" | "*") {
+                    arithmetic::read(index, self.visitor);
                 }
                 self.children(node, place)
             }
@@ -155,26 +192,18 @@ impl<V: LineVisitor> Walk<'_, V> {
                 self.expansion(node)?;
                 self.children(node, place)
             }
-            // `[[ a -eq b ]]` and `test -v` evaluate their words.
-            "test_command" => {
-                let text = self.text(node);
-                if text.starts_with("((")
-                    || (text.starts_with("[[")
-                        && [" -eq ", " -ne ", " -lt ", " -le ", " -gt ", " -ge ", " -v "]
-                            .iter()
-                            .any(|operator| text.contains(operator)))
-                    || text.contains(" -v ")
-                {
-                    self.visitor.evaluates_variables();
-                }
+            "test_command" | "compound_statement" => {
+                let text = self.text(node).to_owned();
+                expansions::read_condition(&text, self.visitor);
                 self.children(node, place)
             }
-            "compound_statement" => {
-                if self.text(node).starts_with("((") {
-                    self.visitor.evaluates_variables();
-                }
+            "array" => {
+                let text = self.text(node).to_owned();
+                expansions::read_array(&text, self.visitor);
                 self.children(node, place)
             }
+            "raw_string" | "ansi_c_string" if place.in_quotes => Err(self.not_understood(node)),
+            "ansi_c_string" if !is_whole_ansi_string(self.text(node)) => Err(self.not_understood(node)),
             "program"
             | "list"
             | "pipeline"
@@ -186,16 +215,13 @@ impl<V: LineVisitor> Walk<'_, V> {
             | "case_statement"
             | "case_item"
             | "negated_command"
-            | "command_substitution"
-            | "process_substitution"
-            | "string"
-            | "translated_string"
             | "concatenation"
+            | "postfix_expression"
+            | "ternary_expression"
             | "simple_expansion"
             | "binary_expression"
             | "unary_expression"
             | "parenthesized_expression"
-            | "array"
             | "brace_expression"
             | "variable_assignments"
             | "command_name" => self.children(node, place),
@@ -229,39 +255,33 @@ impl<V: LineVisitor> Walk<'_, V> {
         }
     }
 
-    /// Returns true if a variable is named at `node` or below.
-    fn names_variable(&self, node: Node<'_>, place: Place) -> Result<bool, ShellError> {
-        if place.depth > MAX_DEPTH {
-            return Err(ShellError::TooDeep);
+    /// Returns true if the value at `node` is a number, or a range of numbers.
+    fn is_number(&self, node: Node<'_>) -> bool {
+        match node.kind() {
+            "arithmetic_expansion" => true,
+            "brace_expression" => named_children(node).all(|end| end.kind() == "number"),
+            _ => is_number(self.text(node)),
         }
-        for child in named_children(node) {
-            let is_name = matches!(
-                child.kind(),
-                "variable_name" | "word" | "simple_expansion" | "expansion" | "command_substitution"
-            );
-            // The name before the bracket of `a[0]`, and `@` and `*` in it, are not evaluated.
-            let is_array = node.kind() == "subscript"
-                && (child.start_byte() == node.start_byte() || matches!(self.text(child), "@" | "*"));
-            if (is_name && !is_array)
-                || self.names_variable(child, Place { depth: place.depth + 1, ..place })?
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    }
+
+    /// Reads the expressions of `for ((…))`.
+    fn loop_header(&mut self, node: Node<'_>) -> Result<(), ShellError> {
+        let body = node.child_by_field_name("body").ok_or_else(|| self.not_understood(node))?;
+        let header = self.source.get(node.start_byte()..body.start_byte()).unwrap_or_default();
+        let inner = header.split_once("((").and_then(|(_, rest)| rest.rsplit_once("))"));
+        let (inner, _) = inner.ok_or_else(|| self.not_understood(node))?;
+        arithmetic::read(inner, self.visitor);
+        Ok(())
     }
 
     /// Judges the operators of `${…}`.
     fn expansion(&mut self, node: Node<'_>) -> Result<(), ShellError> {
         let text = self.text(node).to_owned();
-        // `${x@P}` runs the commands in the value; `${!x}` follows a name that may have an index with one.
-        if text.starts_with("${!") || text.contains('@') && !text.contains("[@]") && !text.contains("$@") {
-            self.visitor.evaluates_variables();
-        }
+        expansions::read_parameter(&text, self.visitor).ok_or_else(|| self.not_understood(node))?;
         let assigns = all_children(node).any(|(child, _)| matches!(child.kind(), ":=" | "="));
         if assigns && let Some(name) = named_children(node).find(|child| child.kind() == "variable_name") {
             let name = self.text(name).to_owned();
-            self.visitor.assign_in_shell(name);
+            self.visitor.assign_in_shell(name, AssignedValue::Text);
         }
         Ok(())
     }
@@ -320,7 +340,16 @@ impl<V: LineVisitor> Walk<'_, V> {
     ) -> Result<(), ShellError> {
         let Some(name) = node.child_by_field_name("name") else { return Err(self.not_understood(node)) };
         let text = self.text(name);
-        command.assigned.push(text.split('[').next().unwrap_or(text).to_owned());
+        let value = match node.child_by_field_name("value") {
+            // Elements are not told apart: any of them could be text.
+            _ if name.kind() != "variable_name" => AssignedValue::List,
+            Some(value) if value.kind() == "array" => AssignedValue::List,
+            Some(value) if self.is_number(value) => AssignedValue::Number,
+            Some(_) if all_children(node).any(|(child, _)| child.kind() == "+=") => AssignedValue::Text,
+            Some(value) => AssignedValue::Words(vec![evaluate(value, self.source, self.visitor.home())]),
+            None => AssignedValue::Number,
+        };
+        command.assigned.push((text.split('[').next().unwrap_or(text).to_owned(), value));
         self.children(node, place)
     }
 
@@ -331,6 +360,17 @@ impl<V: LineVisitor> Walk<'_, V> {
         command: &mut SimpleCommand,
         place: Place,
     ) -> Result<(), ShellError> {
+        // `{name[index]}> file` names a variable for the descriptor.
+        let before = self.source.get(..node.start_byte()).unwrap_or_default();
+        let word = before.rsplit(char::is_whitespace).next().unwrap_or_default();
+        if word.ends_with("]}") && !word.contains("${") {
+            return Err(self.not_understood(node));
+        }
+        // Bash joins lines before it looks for the end of such a body.
+        let is_heredoc = node.kind() == "heredoc_redirect";
+        if is_heredoc && !self.is_quoted_heredoc(node) && self.text(node).contains("\\\n") {
+            return Err(self.not_understood(node));
+        }
         let below = Place { depth: place.depth + 1, ..place };
         let mut operator = String::new();
         let mut has_target = false;
@@ -399,35 +439,40 @@ impl<V: LineVisitor> Walk<'_, V> {
     /// Reads `export`, `declare`, `local`, `readonly`, `typeset` and `unset`.
     fn declaration(&mut self, node: Node<'_>, place: Place) -> Result<(), ShellError> {
         let below = Place { depth: place.depth + 1, ..place };
+        let mut is_list = false;
         for (child, _) in all_children(node) {
             match child.kind() {
                 "variable_assignment" => {
                     let mut command = SimpleCommand::default();
                     self.assignment(child, &mut command, below)?;
-                    command.assigned.drain(..).for_each(|name| self.visitor.assign_for_programs(name));
+                    // Text in brackets is a list, whose elements are expanded, if the variable is one.
+                    let value = child.child_by_field_name("value").filter(|value| value.kind() != "array");
+                    let value = value.map(|value| evaluate(value, self.source, self.visitor.home()));
+                    let is_literal = value.as_ref().is_none_or(|word| word.is_literal);
+                    if value.is_some_and(|word| word.value().map_or(is_list, |text| text.starts_with('('))) {
+                        self.visitor.evaluates_text();
+                    }
+                    for (name, value) in command.assigned {
+                        let value = match value {
+                            AssignedValue::Words(_) | AssignedValue::Text if !is_literal => {
+                                AssignedValue::DeclaredText
+                            }
+                            value => value,
+                        };
+                        self.visitor.assign_for_programs(name, value);
+                    }
                 }
                 "variable_name" => {
                     let name = self.text(child).to_owned();
-                    self.visitor.assign_for_programs(name);
+                    self.visitor.assign_for_programs(name, AssignedValue::Number);
                 }
                 _ if !child.is_named() && !child.is_missing() => {}
                 _ => {
                     self.visit(child, below)?;
                     let word = evaluate(child, self.source, self.visitor.home());
-                    match word.value() {
-                        // `-i` makes later assignments arithmetic, `-n` makes a name stand for another.
-                        Some(option) if option.starts_with(['-', '+']) => {
-                            if option.contains(['i', 'n']) {
-                                self.visitor.evaluates_variables();
-                            }
-                        }
-                        Some(name) => {
-                            self.visitor.assign_for_programs(
-                                name.split(['=', '[']).next().unwrap_or(name).to_owned(),
-                            );
-                        }
-                        None => self.visitor.assign_for_programs(shorten(&word.text)),
-                    }
+                    is_list |=
+                        word.value().is_some_and(|text| text.starts_with('-') && text.contains(['a', 'A']));
+                    declarations::read_word(self.visitor, &word);
                 }
             }
         }
@@ -436,14 +481,18 @@ impl<V: LineVisitor> Walk<'_, V> {
 
     fn finish(&mut self, command: SimpleCommand, node: Node<'_>, place: Place) -> Result<(), ShellError> {
         if command.words.is_empty() {
-            command.assigned.into_iter().for_each(|name| self.visitor.assign_in_shell(name));
+            for (name, value) in command.assigned {
+                self.visitor.assign_in_shell(name, value);
+            }
             return Ok(());
         }
         // A block with words behind its redirections is nothing that bash would accept.
         if command.is_block {
             return Err(self.not_understood(node));
         }
-        command.assigned.into_iter().for_each(|name| self.visitor.assign_for_programs(name));
+        for (name, value) in command.assigned {
+            self.visitor.assign_for_programs(name, value);
+        }
         if place.repeats {
             self.visitor.repeated(|visitor| visitor.command(command.words))
         } else {
@@ -461,6 +510,21 @@ fn all_children(node: Node<'_>) -> impl Iterator<Item = (Node<'_>, Option<&'stat
 
 fn named_children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     all_children(node).map(|(child, _)| child).filter(Node::is_named)
+}
+
+/// Returns true if `text` is one `$'…'` as bash reads it: its first quote that no backslash stands before is its last character.
+fn is_whole_ansi_string(text: &str) -> bool {
+    let Some(inner) = text.strip_prefix("$'") else { return false };
+    let mut characters = inner.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            // `\c` takes characters in ways of its own.
+            '\\' if characters.next().is_none_or(|escaped| escaped == 'c') => return false,
+            '\'' => return characters.next().is_none(),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns true if text that the parser took for plain has something in it that bash would run.

@@ -1,8 +1,24 @@
 //! [`LineVisitor`]: the receiver of what a line does.
 
 use super::error::ShellError;
+use super::shell_line::ShellProgram;
 use super::word::ShellWord;
 use role_policy::Access;
+
+/// The kind of a value that a variable is given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AssignedValue {
+    /// A number, or nothing.
+    Number,
+    /// Any text.
+    Text,
+    /// One of these words.
+    Words(Vec<ShellWord>),
+    /// Any text, as a value in a declaration. It is a list in brackets if the variable is one.
+    DeclaredText,
+    /// A list of texts.
+    List,
+}
 
 /// Receives what a line does, part by part, from the readers of its syntax and of its commands.
 pub(super) trait LineVisitor: Sized {
@@ -19,7 +35,7 @@ pub(super) trait LineVisitor: Sized {
     fn command(&mut self, words: Vec<ShellWord>) -> Result<(), ShellError>;
 
     /// Adds a program.
-    fn program(&mut self, words: Vec<ShellWord>, starts_others: bool);
+    fn program(&mut self, program: ShellProgram);
 
     /// Adds a file that the line opens.
     fn file(&mut self, path: &str, access: Access);
@@ -30,12 +46,15 @@ pub(super) trait LineVisitor: Sized {
     /// Notes that the folder cannot be known.
     fn folder_varies(&mut self);
 
-    /// Notes that a value is evaluated as more than text.
-    fn evaluates_variables(&mut self);
+    /// Notes that a text is evaluated as more than text.
+    fn evaluates_text(&mut self);
+
+    /// Notes a variable whose value is computed as an expression.
+    fn computes_with(&mut self, name: &str);
 
     /// Notes a variable that programs get.
-    fn assign_for_programs(&mut self, name: String);
+    fn assign_for_programs(&mut self, name: String, value: AssignedValue);
 
     /// Notes a variable of the shell, which programs get only if they got it before.
-    fn assign_in_shell(&mut self, name: String);
+    fn assign_in_shell(&mut self, name: String, value: AssignedValue);
 }

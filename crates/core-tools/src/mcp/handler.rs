@@ -129,7 +129,7 @@ impl ServerHandler for Connection {
                 return Ok(CallToolResponse::InputRequired(question));
             }
             self.settle_roots().await;
-            let context = self.request_context(&request.extensions)?;
+            let mut context = self.request_context(&request.extensions)?;
             let format = match takes_structured(&request) {
                 true => context.host.answer_format(),
                 false => AnswerFormat::TextOnly,
@@ -137,7 +137,14 @@ impl ServerHandler for Connection {
             let (host, caller, cancel) =
                 (context.host.clone(), context.caller.clone(), context.cancel.clone());
             let mut running = match host.paused_calls().resume(&caller, &params) {
-                Resumed::Call(running) => running,
+                Resumed::Call(running) => {
+                    // The call acquires its own permits again: with those of this request it would hold two of each.
+                    context.call_permit = None;
+                    if let Some(release) = context.permit_release.take() {
+                        release.release();
+                    }
+                    running
+                }
                 Resumed::OtherCall => return Ok(CallToolResult::into(other_call().into_result(format))),
                 Resumed::NewCall => self.start_call(context, &params, &request),
             };

@@ -1,6 +1,6 @@
 //! Calls that wait for the approval of a person.
 
-use super::state::{ParkedRequestReason, ProxySessionState, WaitingApproval};
+use super::state::{AskedPerson, ParkedRequestReason, ProxySessionState, WaitingApproval};
 use crate::observer::ProxyDecision;
 use crate::proxy_approvals::ProxyApprovals;
 use approvals::{ApprovalAnswer, ApprovalQuestion, ApprovalVerdict, shown_arguments};
@@ -13,10 +13,14 @@ use std::time::{Duration, Instant};
 pub(super) const ANSWER_INTERVAL: Duration = Duration::from_millis(200);
 
 impl ProxySessionState {
-    /// Asks an operator about a call, which is parked meanwhile.
+    /// Asks a person about a call, which is parked or paused meanwhile.
     pub(super) fn ask_person(&mut self, id: Id, message: Message<'_>, request: ApprovalRequest) {
         let rule = Arc::clone(request.rule());
-        let Some(ProxyApprovals { queue, timeout, redact }) = self.approvals.clone() else {
+        let approvals = self.approvals.clone();
+        let asks_client =
+            approvals.as_ref().is_some_and(|approvals| approvals.asks_client) && self.client_shows_forms;
+        let approvals = approvals.filter(|approvals| approvals.asks_operator || asks_client);
+        let Some(ProxyApprovals { queue, timeout, redact, .. }) = approvals else {
             self.record_not_sent(&message, ProxyDecision::Refused, &rule);
             return self
                 .refuse_call(&id, format!("refused by policy: {request}, and nobody can be asked here"));
@@ -31,12 +35,16 @@ impl ProxySessionState {
         if let Some(granted) = queue.session_grant(&question) {
             return self.answered_call(id, message, request, &granted);
         }
+        let deadline = Instant::now() + timeout;
+        if asks_client {
+            return self.ask_client(id, message, request, question, deadline);
+        }
         match queue.ask(question, timeout) {
             Ok(pending) => {
-                let now = Instant::now();
-                self.park(id.clone(), message, ParkedRequestReason::Approval, Some(now + timeout));
-                self.waiting_approvals.insert(id, WaitingApproval { pending, request });
-                self.wake_at(Some(now + ANSWER_INTERVAL));
+                self.park(id.clone(), message, ParkedRequestReason::Approval, Some(deadline));
+                let asked = AskedPerson::Operator(pending);
+                self.waiting_approvals.insert(id, WaitingApproval { asked, request });
+                self.wake_at(Some(Instant::now() + ANSWER_INTERVAL));
             }
             Err(error) => {
                 self.record_not_sent(&message, ProxyDecision::Refused, &rule);
@@ -52,19 +60,27 @@ impl ProxySessionState {
         let answers: Vec<(Id, ApprovalAnswer)> = self
             .waiting_approvals
             .iter_mut()
-            .filter_map(|(id, waiting)| Some((id.clone(), waiting.pending.try_answer()?)))
+            .filter_map(|(id, waiting)| match &mut waiting.asked {
+                AskedPerson::Operator(pending) => Some((id.clone(), pending.try_answer()?)),
+                AskedPerson::Client(_) => None,
+            })
             .collect();
         for (id, answer) in answers {
-            let Some(waiting) = self.waiting_approvals.remove(&id) else { continue };
-            for parked in self.take_parked(|parked| parked.id == id) {
-                self.client_requests.remove(&id);
-                self.answered_call(id.clone(), parked.message, waiting.request.clone(), &answer);
-            }
+            self.resume_parked(&id, &answer);
+        }
+    }
+
+    /// Lets a parked call go on with the answer of a person.
+    pub(super) fn resume_parked(&mut self, id: &Id, answer: &ApprovalAnswer) {
+        let Some(waiting) = self.waiting_approvals.remove(id) else { return };
+        for parked in self.take_parked(|parked| parked.id == *id) {
+            self.client_requests.remove(id);
+            self.answered_call(id.clone(), parked.message, waiting.request.clone(), answer);
         }
     }
 
     /// Judges a call again, now with the answer of a person.
-    fn answered_call(
+    pub(super) fn answered_call(
         &mut self,
         id: Id,
         message: Message<'_>,

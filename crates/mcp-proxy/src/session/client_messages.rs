@@ -45,6 +45,7 @@ impl ProxySessionState {
             self.record_not_sent(&message, ProxyDecision::Refused, "too many requests are open");
             return self.refuse(&id, INTERNAL_ERROR, &problem);
         }
+        self.note_client_forms(method, &message);
         self.withhold_client_capabilities(method, &mut message);
         if message.is_modern() {
             self.remember_meta(&message);
@@ -57,7 +58,11 @@ impl ProxySessionState {
             ClientRequestKind::Initialize => self.initialize(id, message),
             ClientRequestKind::Discover => self.forward(id, message, ForwardedRequestKind::Discover, None),
             ClientRequestKind::ListTools => self.list_tools(id, message, None),
-            ClientRequestKind::CallTool => self.call_tool(id, message, None),
+            ClientRequestKind::CallTool => {
+                if let Some(message) = self.resume_paused(&id, message) {
+                    self.call_tool(id, message, None);
+                }
+            }
             ClientRequestKind::SetLevel => {
                 // Under the method's name, so that a later level replaces this one.
                 self.replayed_settings.insert(method.to_owned(), message.clone().into_owned());
@@ -209,6 +214,7 @@ impl ProxySessionState {
                     Some(ClientRequestState::ParkedRequest) => {
                         self.client_requests.remove(&id);
                         self.waiting_approvals.remove(&id);
+                        self.withdraw_client_question(&id);
                         for parked in self.take_parked(|parked| parked.id == id) {
                             self.record_not_sent(&parked.message, ProxyDecision::Refused, "cancelled");
                         }
@@ -220,6 +226,9 @@ impl ProxySessionState {
     }
 
     pub(super) fn client_response(&mut self, id: &Id, mut message: Message<'_>) {
+        if id.as_u64().is_some_and(|number| self.client_answered(number, &message)) {
+            return;
+        }
         match id.as_u64().and_then(|number| self.server_requests.remove(&number)) {
             Some(server_id) => {
                 message.set_id(&server_id);

@@ -2,9 +2,9 @@
 
 use super::approvals::ANSWER_INTERVAL;
 use super::state::{
-    ClientRequestState, ForwardedRequestKind, Handshake, OWN_REQUEST_TIMEOUT, ParkedRequest,
+    AskedPerson, ClientRequestState, ForwardedRequestKind, Handshake, OWN_REQUEST_TIMEOUT, ParkedRequest,
     ParkedRequestReason, PendingRequest, ProxySessionState, SupervisorWork, UpstreamRequestKind,
-    UpstreamState,
+    UpstreamState, WaitingApproval,
 };
 use crate::limits::LAST_ANSWERS_TIMEOUT;
 use crate::observer::{CallOutcome, ProxyDecision};
@@ -195,10 +195,12 @@ impl ProxySessionState {
             self.fail(pending, &problem);
         }
         self.take_approvals();
+        self.expire_paused_calls(now);
         for parked in self.take_parked(|parked| parked.deadline.is_some_and(|deadline| deadline <= now)) {
             self.client_requests.remove(&parked.id);
             if parked.waits_for == ParkedRequestReason::Approval {
                 self.waiting_approvals.remove(&parked.id);
+                self.withdraw_client_question(&parked.id);
                 self.record_not_sent(&parked.message, ProxyDecision::Refused, "nobody answered");
                 let text = "not run: a person must approve this call, and nobody answered in time. No answer is no; call \
                             again when somebody is there";
@@ -220,11 +222,14 @@ impl ProxySessionState {
             .values()
             .filter_map(|pending| pending.deadline.map(|(deadline, _)| deadline));
         let parked = self.parked_requests.iter().filter_map(|parked| parked.deadline);
-        let answers = (!self.waiting_approvals.is_empty()).then(|| now + ANSWER_INTERVAL);
+        let is_asked = |waiting: &WaitingApproval| matches!(waiting.asked, AskedPerson::Operator(_));
+        let answers = self.waiting_approvals.values().any(is_asked).then(|| now + ANSWER_INTERVAL);
+        let paused = self.paused_calls.values().map(|paused| paused.deadline);
         // A time that is still to come is kept, so that the next request need not wake anybody.
         self.next_wake = pending
             .chain(parked)
             .chain(answers)
+            .chain(paused)
             .chain(self.next_wake.filter(|next_wake| *next_wake > now))
             .min();
         // A client that has closed its end may still read the answers it has asked for, as in `request | server`.

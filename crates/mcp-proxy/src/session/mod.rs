@@ -5,6 +5,7 @@
 
 mod approvals;
 mod client_answers;
+mod client_approvals;
 mod client_messages;
 mod forward;
 mod lifecycle;
@@ -55,6 +56,9 @@ impl ProxySession {
             observer,
             approvals,
             waiting_approvals: HashMap::new(),
+            client_questions: HashMap::new(),
+            paused_calls: HashMap::new(),
+            client_shows_forms: false,
             calls_per_minute: None,
             client: client.clone(),
             wake: Arc::clone(&wake),

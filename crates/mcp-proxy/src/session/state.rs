@@ -7,7 +7,7 @@ use crate::output_queue::OutputQueue;
 use crate::pinned_tools::PinnedTools;
 use crate::proxy_approvals::ProxyApprovals;
 use crate::server_tool::{ServerTool, WithheldTool};
-use approvals::PendingApproval;
+use approvals::{ApprovalQuestion, PendingApproval};
 use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, Message};
 use role_policy::{ApprovalRequest, Caller, TokenBucket};
@@ -41,6 +41,13 @@ pub(super) struct ProxySessionState {
     pub(super) approvals: Option<ProxyApprovals>,
     /// The questions of the parked calls that wait for a person, by the client's id.
     pub(super) waiting_approvals: HashMap<Id, WaitingApproval>,
+    /// The questions to the client that it has not answered: our id of the request, and the id of its call.
+    pub(super) client_questions: HashMap<u64, Id>,
+    /// The calls of a client without a handshake that wait until it sends them again with the answer of its user, by the state
+    /// that it sends with them.
+    pub(super) paused_calls: HashMap<String, PausedCall>,
+    /// True if the client shows forms to its user.
+    pub(super) client_shows_forms: bool,
     /// The calls that may be made now, if the role has had a limit of calls in a minute.
     pub(super) calls_per_minute: Option<TokenBucket>,
     pub(super) client: OutputQueue,
@@ -77,11 +84,28 @@ pub(super) struct ProxySessionState {
     pub(super) has_told_of_no_tools: bool,
 }
 
-/// A parked call, and its question.
+/// The question about a parked call.
 #[derive(Debug)]
 pub(super) struct WaitingApproval {
-    pub(super) pending: PendingApproval,
+    pub(super) asked: AskedPerson,
     pub(super) request: ApprovalRequest,
+}
+
+/// The person who was asked about a parked call.
+#[derive(Debug)]
+pub(super) enum AskedPerson {
+    Operator(PendingApproval),
+    /// The client's user, about this question.
+    Client(ApprovalQuestion),
+}
+
+/// A call that is not open any more, until its client sends it again.
+#[derive(Debug)]
+pub(super) struct PausedCall {
+    pub(super) message: Message<'static>,
+    pub(super) question: ApprovalQuestion,
+    pub(super) request: ApprovalRequest,
+    pub(super) deadline: Instant,
 }
 
 impl std::fmt::Debug for ProxySessionState {

@@ -11,7 +11,7 @@ use crate::terminal::colours;
 
 use core_tools::ci::{Commands, Toolchain, diagnose, toolchains};
 use core_tools::workspace::Workspace;
-use process_runner::{Command, Containment, Limits, Runner};
+use process_runner::{Command, Containment, Limits, ResourceControls, Runner};
 use role_policy::source::RoleSource;
 use server_setup::error_chain::chain;
 use server_setup::finding::{
@@ -47,6 +47,8 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
             findings.extend(found.toolchains.iter().filter(|tool| tool.name != "git").map(toolchain));
             findings.extend(programs::login_shell(&runner).await);
             findings.push(processes(&runner).await);
+            #[cfg(all(feature = "hooks", unix))]
+            findings.extend(programs::codex_environment(&runner).await);
             findings.extend(role(&settings, &workspace, &runner));
             runner.shutdown(Duration::from_secs(1)).await;
         }
@@ -72,6 +74,9 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
             });
             findings.push(ok("environment", server.environment));
             findings.push(confinement(server.confinement, process_runner::Confinement::available()));
+            let in_namespaces = process_runner::Confinement::available()
+                .is_ok_and(|status| status.level >= process_runner::ConfinementLevel::Namespaces);
+            findings.push(ok("resource limits", ResourceControls::available(in_namespaces).to_string()));
         }
         Err(error) => {
             findings.push(broken(

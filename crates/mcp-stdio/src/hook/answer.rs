@@ -106,13 +106,16 @@ fn supervised(
     words.extend(launch::arguments(&options)?);
     let limit = arguments.exec_timeout.unwrap_or(*settings.config.limits.max_timeout_ms / 1000).max(1);
     words.extend(["exec".to_owned(), "--timeout".to_owned(), limit.to_string()]);
-    if decision.verdict == HookVerdict::Ask {
-        words.push("--approved".to_owned());
+    let command = ["bash", "-c", line].map(str::to_owned);
+    if decision.verdict == HookVerdict::Ask && event.client.can_ask() {
+        let id = host.grant(&command, &event.folder, event.client.display_name())?;
+        words.extend(["--approved".to_owned(), id]);
     }
     if let Some(client) = client_process() {
         words.extend(["--ends-with".to_owned(), client.to_string()]);
     }
-    words.extend(["--", "bash", "-c", line].map(str::to_owned));
+    words.push("--".to_owned());
+    words.extend(command);
     let quoted: Vec<String> = words.iter().map(|word| launch::quoted(word)).collect();
     let mut input = event.input.clone();
     input.insert(key.to_owned(), Value::String(quoted.join(" ")));

@@ -1,15 +1,8 @@
-//! The form that a client shows to its user.
+//! The form that a client shows to its user, in the types of rmcp.
 
 use super::client_answer::ClientAnswer;
-use approvals::{ApprovalQuestion, ApprovalVerdict, shown_text};
-use rmcp::model::{
-    ClientCapabilities, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
-};
-use serde_json::{Value, json};
-
-const ALLOW_ONCE: &str = "allow once";
-const ALLOW_FOR_SESSION: &str = "allow for this session";
-const DENY: &str = "deny";
+use approvals::{ApprovalQuestion, ApprovalVerdict};
+use rmcp::model::{ClientCapabilities, ElicitRequestParams, ElicitResult};
 
 /// Returns true if a client with these capabilities shows forms. One that names no mode shows forms (2025-06-18).
 pub(in crate::mcp) fn supports_forms(capabilities: &ClientCapabilities) -> bool {
@@ -18,80 +11,35 @@ pub(in crate::mcp) fn supports_forms(capabilities: &ClientCapabilities) -> bool 
 
 /// Returns the form of a question.
 pub(super) fn form(question: &ApprovalQuestion) -> Option<ElicitRequestParams> {
-    let schema = json!({
-        "type": "object",
-        "properties": {
-            "decision": {
-                "type": "string",
-                "title": "Decision",
-                "description": "`allow for this session` allows the same call with the same arguments again",
-                "enum": [ALLOW_ONCE, ALLOW_FOR_SESSION, DENY],
-            },
-            "reason": { "type": "string", "title": "Reason", "description": "What the agent reads if you deny" },
-        },
-        "required": ["decision"],
-    });
-    let requested_schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
-    Some(ElicitRequestParams::FormElicitationParams {
-        meta: None,
-        message: question.text(),
-        requested_schema,
-    })
+    serde_json::from_value(question.form()).ok()
 }
 
 /// Returns the decision in the answer to the form. Whatever is not exactly a decision is none.
 pub(in crate::mcp) fn verdict(result: &ElicitResult) -> ClientAnswer {
-    match result.action {
-        ElicitationAction::Accept => {}
-        ElicitationAction::Decline => return ClientAnswer::Verdict(ApprovalVerdict::Deny(None)),
-        _ => return ClientAnswer::None("the question was closed without a decision"),
-    }
-    let field =
-        |name: &str| result.content.as_ref().and_then(|content| content.get(name)).and_then(Value::as_str);
-    match field("decision") {
-        Some(ALLOW_ONCE) => ClientAnswer::Verdict(ApprovalVerdict::AllowOnce),
-        Some(ALLOW_FOR_SESSION) => ClientAnswer::Verdict(ApprovalVerdict::AllowForSession),
-        Some(DENY) => {
-            let reason = field("reason").map(str::trim).filter(|reason| !reason.is_empty());
-            ClientAnswer::Verdict(ApprovalVerdict::Deny(reason.map(|reason| shown_text(reason, 500))))
-        }
-        _ => ClientAnswer::None("the form came back without a decision"),
+    let Ok(result) = serde_json::to_value(result) else {
+        return ClientAnswer::None("the answer of the client could not be read");
+    };
+    match ApprovalVerdict::from_form(&result) {
+        Ok(verdict) => ClientAnswer::Verdict(verdict),
+        Err(none) => ClientAnswer::None(none.reason()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
     #[test]
-    fn only_a_decision_is_one() {
-        let answer = |result: Value| verdict(&serde_json::from_value(result).unwrap());
-        let allows = |answer| {
-            matches!(
-                answer,
-                ClientAnswer::Verdict(ApprovalVerdict::AllowOnce | ApprovalVerdict::AllowForSession)
-            )
-        };
-        assert!(allows(answer(json!({ "action": "accept", "content": { "decision": "allow once" } }))));
-        for refused in [
-            json!({ "action": "accept" }),
-            json!({ "action": "accept", "content": {} }),
-            json!({ "action": "accept", "content": { "decision": true } }),
-            json!({ "action": "accept", "content": { "decision": "Allow once" } }),
-            json!({ "action": "accept", "content": { "decision": "deny" } }),
-            json!({ "action": "decline", "content": { "decision": "allow once" } }),
-            json!({ "action": "cancel", "content": { "decision": "allow once" } }),
-        ] {
-            assert!(!allows(answer(refused.clone())), "{refused}");
-        }
-    }
-
-    #[test]
-    fn the_form_is_one_that_clients_know() {
+    fn the_form_and_the_answer_survive_the_types_of_the_protocol() {
         let question = ApprovalQuestion::new("git_push", "builder", "f".repeat(64));
-        let form = serde_json::to_value(form(&question).unwrap()).unwrap();
-        assert_eq!(form["mode"], "form");
-        assert_eq!(form["requestedSchema"]["properties"]["decision"]["enum"][0], "allow once");
-        assert!(form["message"].as_str().unwrap().contains("asks to call git_push"));
+        let sent = serde_json::to_value(form(&question).unwrap()).unwrap();
+        assert_eq!(sent["message"], question.form()["message"]);
+        assert_eq!(sent["requestedSchema"]["properties"]["decision"]["enum"][0], "allow once");
+        let answer = |result: Value| verdict(&serde_json::from_value(result).unwrap());
+        let allowed = answer(json!({ "action": "accept", "content": { "decision": "allow once" } }));
+        assert!(matches!(allowed, ClientAnswer::Verdict(ApprovalVerdict::AllowOnce)));
+        let closed = answer(json!({ "action": "cancel", "content": { "decision": "allow once" } }));
+        assert!(matches!(closed, ClientAnswer::None(_)));
     }
 }

@@ -63,12 +63,12 @@ impl Default for ApprovalOptions {
 
 impl ApprovalOptions {
     /// Returns true if the client may be asked.
-    pub(super) fn asks_client(&self) -> bool {
+    pub fn asks_client(&self) -> bool {
         self.approvers != Approvers::Operator
     }
 
     /// Returns true if an operator may be asked, and reads the queue.
-    pub(super) fn asks_operator(&self) -> bool {
+    pub fn asks_operator(&self) -> bool {
         self.approvers != Approvers::Client && self.operator == OperatorAccess::Queue
     }
 }

@@ -115,9 +115,7 @@ impl PausedCalls {
         running: RunningCall,
         limit: Duration,
     ) -> Option<InputRequiredResult> {
-        let mut random = [0_u8; 16];
-        getrandom::fill(&mut random).ok()?;
-        let state: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+        let state = approvals::random_id().ok()?;
         let result = input_required(&question, state.clone())?;
         let answer_to = question.answer_to;
         {

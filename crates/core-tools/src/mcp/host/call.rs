@@ -14,6 +14,7 @@ use crate::mcp::permits::Permit;
 use crate::mcp::rate_limiter::RateLimitedCall;
 use crate::mcp::tool_directory::{DirectoryEntry, ToolDirectory};
 use approvals::ApprovalAnswer;
+use process_runner::ResourceLimits;
 use role_policy::{ApprovalRequest, Authorized, Call, Caller, LexicalResolver, Policy, Refusal, RoleLimits};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -21,6 +22,16 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Returns what the programs of a role may use together.
+fn resource_limits(limits: RoleLimits) -> ResourceLimits {
+    let number = |value: Option<u64>| value.map(|value| u32::try_from(value).unwrap_or(u32::MAX));
+    let mut resources = ResourceLimits::default();
+    resources.memory_bytes = limits.max_memory_mib.map(|mib| mib.saturating_mul(1024 * 1024));
+    resources.processes = number(limits.max_processes);
+    resources.cpu_weight = number(limits.cpu_weight);
+    resources
+}
 
 /// Answers from this size on are masked on another thread, since other calls wait for this one.
 const LONG_ANSWER_BYTES: usize = 64 * 1024;
@@ -255,8 +266,10 @@ impl Host {
     ) {
         context.scope = call.scope().clone();
         context.system_calls = policy.system_calls(&context.caller);
+        context.credentials = policy.credentials(&context.caller);
         context.unrestricted =
             registered.tool.wants_unrestricted() && self.is_unrestricted(policy, &context.caller);
+        context.resource_limits = resource_limits(limits);
         context.role_limit = limits.max_seconds.map(Duration::from_secs);
         let max_timeout = self.limits().max_timeout;
         context.max_timeout = context.role_limit.map_or(max_timeout, |limit| limit.min(max_timeout));

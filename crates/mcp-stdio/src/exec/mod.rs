@@ -1,13 +1,16 @@
 //! The subcommands `exec` and `shell`: a command with the policy, the confinement and the end of a tool, in the foreground.
 
+#[cfg(feature = "sessions")]
+pub(crate) mod background;
+
 use crate::cli::GlobalOptions;
 use crate::error::Error;
 use crate::output::{name, print_error};
 use agent_hooks::HookVerdict;
 use clap::Args;
 use process_runner::guardian::GuardianProgram;
-use process_runner::{Command, ExitStatus, ForegroundEnd, ForegroundRun};
-use server_setup::native_tools::NativeToolHost;
+use process_runner::{Command, ExitStatus, ForegroundEnd, ForegroundRun, Limits};
+use server_setup::native_tools::{CommandDecision, NativeToolHost};
 use server_setup::settings_snapshot::SettingsSnapshot;
 use server_setup::{Program, read_settings};
 use std::ffi::{OsStr, OsString};
@@ -21,7 +24,8 @@ Examples:
   CLAUDE_CODE_SHELL_PREFIX=\"mcp-stdio shell -c\" claude
 
 The command has the standard streams, the terminal and the signals of this program. When it ends, so does everything
-that it has started.
+that it has started. With --keep-background, what it leaves in the background goes on in a session of the supervisor:
+`session list` shows it, `session end` ends it.
 
 Exit codes:
   that of the command, or the signal that ended it
@@ -51,9 +55,17 @@ pub(crate) struct ExecArguments {
     /// End the command when this process has ended
     #[arg(long, value_name = "PID")]
     ends_with: Option<u32>,
-    /// A person has agreed to this command: run it where the policy asks for that
-    #[arg(long, hide = true)]
-    approved: bool,
+    /// Id of the grant that a hook left for this command when it had a person asked
+    #[arg(long, hide = true, value_name = "ID")]
+    approved: Option<String>,
+    /// Leave running what the command leaves in the background, in a session of the supervisor (`session daemon`)
+    #[cfg(feature = "sessions")]
+    #[arg(long, conflicts_with_all = ["ends_with", "approved"])]
+    keep_background: bool,
+    /// The socket of the process that waits for the end of the command
+    #[cfg(feature = "sessions")]
+    #[arg(long, hide = true, value_name = "SOCKET")]
+    report_to: Option<std::path::PathBuf>,
     /// Command to run, and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -90,18 +102,31 @@ pub(crate) fn exec(
         arguments.command.iter().map(|word| word.to_str().map(str::to_owned)).collect();
     let words =
         words.ok_or_else(|| Error::Argument("a word of the command is not valid UTF-8".to_owned()))?;
-    let decision = host.decide_command(&words, &folder);
-    let is_approved = decision.verdict == HookVerdict::Ask && arguments.approved;
-    if decision.verdict != HookVerdict::Allow && !is_approved {
+    #[cfg(feature = "sessions")]
+    let is_handed_over = arguments.keep_background;
+    #[cfg(not(feature = "sessions"))]
+    let is_handed_over = false;
+    // The copy that runs it decides again, and records it.
+    let decided = match is_handed_over {
+        true => host.check_command(&words, &folder),
+        false => host.decide_command(&words, &folder, arguments.approved.as_deref()),
+    };
+    if decided.decision.verdict != HookVerdict::Allow {
         print_error(&format!(
             "{}: refused for the role {}: {}",
             name(),
             host.caller().role(),
-            decision.reason
+            decided.decision.reason
         ));
         return Ok(ExitCode::from(REFUSED));
     }
-    let (confinement, _held) = host.confinement()?;
+    #[cfg(feature = "sessions")]
+    if arguments.keep_background {
+        return background::run(host.settings(), host.caller(), &words, &folder);
+    }
+    #[cfg(feature = "sessions")]
+    let reporter = arguments.report_to.as_deref().map(background::EndReporter::connect).transpose()?;
+    let (confinement, held) = host.confinement()?;
     let mut arguments_of_command = arguments.command.iter().cloned();
     let Some(executable) = arguments_of_command.next() else {
         return Err(Error::Argument("name the command to run after `--`".to_owned()));
@@ -119,47 +144,90 @@ pub(crate) fn exec(
     }
     let guardian = GuardianProgram::current_exe()
         .map_err(Error::system("cannot find out which file this program was started from"))?;
-    let mut run = ForegroundRun::new(command).guardian(guardian);
-    if let Some(timeout) = arguments.timeout {
-        run = run.timeout(timeout);
-    }
-    if let Some(timeout) = arguments.idle_timeout {
-        run = run.idle_timeout(timeout);
-    }
+    let mut limits = Limits::unlimited();
+    (limits.timeout, limits.idle_timeout) = (arguments.timeout, arguments.idle_timeout);
+    let mut run = ForegroundRun::new(command.limits(limits)).guardian(guardian);
     if let Some(pid) = arguments.ends_with {
         run = run.ends_with(pid);
     }
     // A role that may do everything may change settings too.
     let snapshot = (!host.is_unrestricted()).then(|| SettingsSnapshot::take(&host.settings().roots));
-    let began = Instant::now();
+    let ended =
+        CommandEnd { host, decided, words, snapshot, began: Instant::now(), limits: run_limits(arguments) };
+    #[cfg(feature = "sessions")]
+    if let Some(reporter) = reporter {
+        let ended = std::rc::Rc::new(ended);
+        let at_end = std::rc::Rc::clone(&ended);
+        run.run_keeping_background(move |end| {
+            at_end.tell(end);
+            reporter.report(end);
+            // Whoever reads the streams would wait for this process.
+            if let Err(error) = process_runner::release_standard_streams() {
+                print_error(&format!("{}: the standard streams stay open: {error}", name()));
+            }
+        })
+        .map_err(|error| Error::Argument(server_setup::error_chain::chain(&error)))?;
+        // The background may have changed settings too.
+        ended.restore_settings();
+        drop(held);
+        return Ok(ExitCode::SUCCESS);
+    }
     let end = run.run().map_err(|error| Error::Argument(server_setup::error_chain::chain(&error)))?;
-    for (path, failure) in snapshot.iter().flat_map(SettingsSnapshot::restore) {
-        let undone = match failure {
-            None => "it is as it was before".to_owned(),
-            Some(error) => format!("it could not be put back: {}", server_setup::error_chain::chain(&error)),
-        };
-        print_error(&format!(
-            "{}: the command changed {path}, which decides what this agent may do; {undone}",
-            name()
-        ));
-    }
-    let succeeded = matches!(end, ForegroundEnd::Ended { status: ExitStatus::Exited { code: 0 }, .. });
-    host.ended(&decision, &words, succeeded, began.elapsed());
-    drop(_held);
-    match end {
-        ForegroundEnd::TimedOut => print_error(&format!(
-            "{}: ended after {:?}, its time limit, with everything that it had started",
-            name(),
-            arguments.timeout.unwrap_or_default()
-        )),
-        ForegroundEnd::IdleTimedOut => print_error(&format!(
-            "{}: ended, because nothing happened for {:?}",
-            name(),
-            arguments.idle_timeout.unwrap_or_default()
-        )),
-        _ => {}
-    }
+    ended.tell(&end);
+    drop(held);
     Ok(ExitCode::from(u8::try_from(process_runner::end_as(&end)).unwrap_or(1)))
+}
+
+/// The time limits of a run.
+fn run_limits(arguments: &ExecArguments) -> [Duration; 2] {
+    [arguments.timeout.unwrap_or_default(), arguments.idle_timeout.unwrap_or_default()]
+}
+
+/// The parts that are needed at the end of a command.
+struct CommandEnd {
+    host: NativeToolHost,
+    decided: CommandDecision,
+    words: Vec<String>,
+    /// The settings of clients as they were before.
+    snapshot: Option<SettingsSnapshot>,
+    began: Instant,
+    /// The time limit and the idle limit.
+    limits: [Duration; 2],
+}
+
+impl CommandEnd {
+    /// Undoes changes of settings, records the end of the command, and tells its user what ended it.
+    fn tell(&self, end: &ForegroundEnd) {
+        self.restore_settings();
+        let succeeded = matches!(end, ForegroundEnd::Ended { status: ExitStatus::Exited { code: 0 }, .. });
+        self.host.ended(&self.decided, &self.words, succeeded, self.began.elapsed());
+        let [timeout, idle_timeout] = self.limits;
+        match end {
+            ForegroundEnd::TimedOut => print_error(&format!(
+                "{}: ended after {timeout:?}, its time limit, with everything that it had started",
+                name()
+            )),
+            ForegroundEnd::IdleTimedOut => {
+                print_error(&format!("{}: ended, because nothing happened for {idle_timeout:?}", name()));
+            }
+            _ => {}
+        }
+    }
+
+    fn restore_settings(&self) {
+        for (path, failure) in self.snapshot.iter().flat_map(SettingsSnapshot::restore) {
+            let undone = match failure {
+                None => "it is as it was before".to_owned(),
+                Some(error) => {
+                    format!("it could not be put back: {}", server_setup::error_chain::chain(&error))
+                }
+            };
+            print_error(&format!(
+                "{}: the command changed {path}, which decides what this agent may do; {undone}",
+                name()
+            ));
+        }
+    }
 }
 
 /// Runs a shell, as the policy allows.
@@ -183,7 +251,11 @@ pub(crate) fn shell(
             timeout: None,
             idle_timeout: None,
             ends_with: None,
-            approved: false,
+            approved: None,
+            #[cfg(feature = "sessions")]
+            keep_background: false,
+            #[cfg(feature = "sessions")]
+            report_to: None,
             command: words,
         },
     )
