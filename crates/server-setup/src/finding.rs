@@ -11,7 +11,7 @@ pub struct DoctorFinding {
     pub what: &'static str,
     /// Its state.
     pub state: CheckHealth,
-    /// What was found.
+    /// The facts that were found.
     pub detail: String,
     /// The remedy, if something is not as it should be.
     #[serde(skip_serializing_if = "Option::is_none")]

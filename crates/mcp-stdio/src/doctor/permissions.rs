@@ -1,7 +1,7 @@
 //! Checks of what the operating system permits this user.
 #![allow(clippy::disallowed_methods, reason = "it reads settings of the kernel")]
 
-use server_setup::finding::{DoctorFinding, note, ok};
+use server_setup::finding::{DoctorFinding, note};
 
 /// The open files that are enough for ordinary work: each running program, session and followed log has some.
 const MIN_DESCRIPTORS: u64 = 1024;

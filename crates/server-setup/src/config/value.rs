@@ -68,9 +68,9 @@ pub enum AuditDetail {
     Auto,
     /// Names and sizes.
     Names,
-    /// What the call reaches, too: paths, the command, hosts, the kind of SQL, the role.
+    /// Also the targets of the call: paths, the command, hosts, the kind of SQL, the role.
     Targets,
-    /// All of it, too, masked and bounded.
+    /// Also all of it, masked and bounded.
     Full,
 }
 
