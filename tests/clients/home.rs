@@ -1,5 +1,6 @@
 //! Somebody's computer: an empty home, a project, and one coding agent.
 
+use crate::model::ScriptedModel;
 use integration_tests::{HttpServer, Project, npm_clients, server};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,13 +47,31 @@ impl ClientHome {
 
     /// Has `hook install CLIENT` write the client's settings, for the role `worker` and with an audit.
     pub(crate) fn install_hook(&self, client: &str, arguments: &[&str]) {
+        let mut command = self.own_program(&["--role", "worker", "--audit"]);
+        command.arg(self.path("audit.jsonl")).args(["hook", "install", client]).args(arguments);
+        said(&command.output().unwrap());
+    }
+
+    /// This project's program, as the user of this computer starts it.
+    pub(crate) fn own_program(&self, arguments: &[&str]) -> Command {
         let mut command = self.project.server();
-        command.args(["--role", "worker", "--audit"]).arg(self.path("audit.jsonl"));
-        command.args(["hook", "install", client]).args(arguments).env("HOME", self.folder.path());
+        command.args(arguments).env("HOME", self.folder.path());
         for name in ["XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"] {
             command.env_remove(name);
         }
-        said(&command.output().unwrap());
+        command
+    }
+
+    /// Has Codex ask `model`, which knows this name of a model.
+    pub(crate) fn configure_codex(&self, model: &ScriptedModel, name: &str) {
+        let url = model.url();
+        self.write(
+            ".codex/config.toml",
+            &format!(
+                "model = {name:?}\nmodel_provider = \"own\"\n[model_providers.own]\nname = \"own\"\n\
+                 base_url = \"{url}/v1\"\nwire_api = \"responses\"\nenv_key = \"OWN_KEY\"\n"
+            ),
+        );
     }
 
     /// A file of the user.
@@ -123,7 +142,7 @@ impl ClientHome {
 }
 
 /// Both streams of a program that must have ended well.
-fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     let said =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{}: {said}", output.status);

@@ -102,14 +102,7 @@ fn codex_asks_the_hook_before_its_own_tools() {
         ("own:exec_command", json!({"cmd": "echo before; sleep 600", "yield_time_ms": 30000})),
     ];
     let model = ScriptedModel::asking(&calls);
-    home.write(
-        ".codex/config.toml",
-        &format!(
-            "model = \"gpt-5\"\nmodel_provider = \"own\"\n[model_providers.own]\nname = \"own\"\nbase_url = \"{}/v1\"\n\
-             wire_api = \"responses\"\nenv_key = \"OWN_KEY\"\n",
-            model.url()
-        ),
-    );
+    home.configure_codex(&model, "gpt-5");
     // A user trusts the hook once, in a dialog; nobody sits here.
     let arguments = [
         "exec",

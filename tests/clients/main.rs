@@ -15,6 +15,8 @@
 mod approvals;
 mod claude;
 mod codex;
+#[cfg(target_os = "linux")]
+mod codex_environment;
 mod editors;
 mod gemini;
 mod home;

@@ -84,13 +84,14 @@ fn wait_for_question(server: &HttpServer, cookie: &str) -> String {
 fn an_operator_answers_on_the_page_and_the_call_holds_no_permit_meanwhile() {
     for era in Era::BOTH {
         let (project, outside) = (Project::with([("a.txt", "a")]), Project::empty());
-        let (server, boss, ada) = start(&project, &outside, "[http]\ncalls_in_flight = 1\nqueue_ms = 2000\n");
+        let config = "[limits]\nmax_concurrent_calls = 1\n[http]\ncalls_in_flight = 1\nqueue_ms = 2000\n";
+        let (server, boss, ada) = start(&project, &outside, config);
         let cookie = sign_in(&server, &boss);
         let call = begin(&server, &ada, era, write("b.txt"));
         let shown = wait_for_question(&server, &cookie);
         assert!(shown.contains("An agent in the role builder asks to call write_file."), "{shown}");
         assert!(shown.contains("data-count=\"1\">1<"), "the badge: {shown}");
-        // The caller may make one call at once, and makes another one.
+        // The caller and the server may make one call at once, and the caller makes another one.
         assert_eq!(server.connect(&ada, era).text("read_file", json!({"path": "a.txt"})), "a");
         let metrics = server.get("/metrics", Some(&boss)).body;
         assert!(metrics.contains("coretools_approvals_waiting 1\n"), "{metrics}");

@@ -77,7 +77,8 @@ fn server(project: &Project, outside: &Project, issuer: &JwtIssuer) -> HttpServe
         outside.join("jwks.json").display()
     );
     fs::write(outside.join("coretools.toml"), config).unwrap();
-    HttpServer::start(project, &["--config", outside.join("coretools.toml").to_str().unwrap()])
+    let (config, audit) = (outside.join("coretools.toml"), outside.join("audit.jsonl"));
+    HttpServer::start(project, &["--config", config.to_str().unwrap(), "--audit", audit.to_str().unwrap()])
 }
 
 fn list(server: &HttpServer, token: &str) -> Reply {
@@ -311,6 +312,69 @@ fn what_does_not_hold_is_refused_and_says_where_to_get_one_that_does() {
     }
     let challenge = server.get("/mcp", None);
     assert!(challenge.header("www-authenticate").unwrap().contains("scope=\"mcp:tools\""), "{challenge:?}");
+}
+
+#[test]
+fn who_is_refused_is_named_once_the_signature_holds_with_the_claim_that_does_not_fit() {
+    let (project, outside, issuer) = (Project::empty(), Project::empty(), JwtIssuer::new("one"));
+    let server = server(&project, &outside, &issuer);
+    let with = |name: &str, value: Value| {
+        let mut claims = claims();
+        claims[name] = value;
+        claims
+    };
+    let stranger = JwtIssuer::new("one");
+    for (token, principal, rule) in [
+        (
+            issuer.token(&with("exp", json!(now() - 100))),
+            "jwt:ada",
+            "http: bad_token from 127.0.0.1: it has expired: its claim `exp` has passed",
+        ),
+        (issuer.token(&with("exp", Value::Null)), "jwt:ada", "its claim `exp` is missing"),
+        (issuer.token(&with("aud", json!("https://other.example/mcp"))), "jwt:ada", "its claim `aud`"),
+        (issuer.token(&with("iss", json!("https://evil.example"))), "jwt:ada", "its claim `iss`"),
+        (issuer.token(&with("nbf", json!(now() + 1000))), "jwt:ada", "its claim `nbf`"),
+        (issuer.token(&with("sub", json!(""))), "stranger:127.0.0.1", "its claim `sub` is missing"),
+        (
+            issuer.token(&with("scope", json!("openid"))),
+            "jwt:ada",
+            "http: insufficient from 127.0.0.1: the scope `mcp:tools` is missing in its claim `scope` or `scp`",
+        ),
+        (
+            issuer.token(&with("groups", json!(["guests"]))),
+            "jwt:ada",
+            "http.jwt_roles gives no role to its claims; it looks at `groups`, `realm.access`",
+        ),
+        (
+            stranger.token(&claims()),
+            "stranger:127.0.0.1",
+            "http: bad_token: its signature does not hold; it says it is `ada`, unverified",
+        ),
+        // What would mislead a reader is not shown, and what nobody signed names nobody.
+        (
+            stranger.token(&with("sub", json!("a\u{202e}b"))),
+            "stranger:127.0.0.1",
+            "its signature does not hold",
+        ),
+        ("nonsense".to_owned(), "stranger:127.0.0.1", "neither a token of this server nor a JWT"),
+    ] {
+        let before = fs::read_to_string(outside.join("audit.jsonl")).unwrap_or_default().lines().count();
+        assert!(matches!(list(&server, &token).status, 401 | 403));
+        // Ten refusals of one kind are recorded in a second.
+        let mut found = Value::Null;
+        wait_until(SOON, "the refusal is recorded", || {
+            let text = fs::read_to_string(outside.join("audit.jsonl")).unwrap_or_default();
+            let line = text.lines().nth(before).map(|line| serde_json::from_str(line).unwrap());
+            if line.is_none() {
+                list(&server, &token);
+            }
+            found = line.unwrap_or_default();
+            found.is_object()
+        });
+        let recorded = found["rule"].as_str().unwrap();
+        assert!(found["principal"] == principal && recorded.contains(rule), "{rule}: {found}");
+        assert!(!recorded.contains('\u{202e}'), "{recorded}");
+    }
 }
 
 /// A token whose signature is written in the alphabet of RFC 4648 §4, where that differs.

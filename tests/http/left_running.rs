@@ -98,3 +98,70 @@ fn an_orphan_that_may_be_of_several_callers_is_ended_or_is_the_callers_own() {
     }
     assert!(of_others.iter().all(|seconds| !alive(seconds).is_empty()));
 }
+
+/// Returns the arguments of `run_command` that leave `sleep SECONDS` running with each of these variables alone.
+fn marked(seconds: &str, variables: &[String]) -> serde_json::Value {
+    let starts: String = variables
+        .iter()
+        .map(|name| format!("env -i {name}=1 setsid sleep {seconds} < /dev/null > /dev/null 2>&1 &\n"))
+        .collect();
+    json!({"command": ["sh", "-c", starts]})
+}
+
+/// Returns the name of the variable by which the programs of one command of `client` are known.
+fn marker(client: &mut Http) -> String {
+    let environment = client.text("run_command", json!({"command": ["env"]}));
+    let marker = environment.lines().find(|line| line.starts_with("PROCESS_RUNNER_RUN_"));
+    marker.and_then(|line| line.strip_suffix("=1")).unwrap_or_else(|| panic!("{environment}")).to_owned()
+}
+
+#[test]
+fn a_forged_marker_makes_no_process_another_callers() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let (first, second) = (server.token("ada", "dev", &[]), server.token("bob", "dev", &[]));
+    let (mut ada, mut bob) = (server.connect(&first, Era::Modern), server.connect(&second, Era::Modern));
+    let (of_ada, of_bob) = (unique_seconds(), unique_seconds());
+    let started = ada.text("start_command", json!({"command": ["sleep", of_ada]}));
+    assert!(started.contains("running"), "{started}");
+    wait_until_left(&of_ada);
+    // Bob knows the form of the names from his own commands, in which those of Ada differ only in the end.
+    let own = marker(&mut bob);
+    let stem = own.trim_end_matches(|end: char| end.is_ascii_hexdigit());
+    let forged: Vec<_> = (0..40).map(|number| format!("{stem}{number}")).collect();
+    bob.text("run_command", marked(&of_bob, &forged));
+    assert!(!ada.text("list_commands", json!({})).contains(&of_bob));
+    assert!(server.tokens(&["revoke", "bob"]).status.success());
+    server.signal(Signal::HUP);
+    wait_until_gone(&of_bob, SOON);
+    assert!(!alive(&of_ada).is_empty());
+}
+
+#[test]
+fn the_marker_of_an_own_earlier_command_hides_no_process() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("ada", "dev", &[]);
+    let mut client = server.connect(&token, Era::Modern);
+    let (seconds, of_ended) = (unique_seconds(), unique_seconds());
+    // Of a command that runs, it makes the process a part of that command, which ends with it.
+    let script = "env > marker.txt; exec sleep 600";
+    let started = client.call("start_command", json!({"command": ["sh", "-c", script]}));
+    integration_tests::wait_until(SOON, "the command has told its marker", || {
+        project.join("marker.txt").metadata().is_ok_and(|file| file.len() > 0)
+    });
+    let environment = std::fs::read_to_string(project.join("marker.txt")).unwrap();
+    let running = environment.lines().find_map(|line| line.strip_suffix("=1")).unwrap().to_owned();
+    client.text("run_command", marked(&seconds, &[running]));
+    wait_until_left(&seconds);
+    client.text("stop_command", json!({"id": started["structuredContent"]["id"]}));
+    wait_until_gone(&seconds, SOON);
+    // Of a command that has ended, it says nothing: the process is known by its parents.
+    let ended = marker(&mut client);
+    let text = client.text("run_command", marked(&of_ended, &[ended]));
+    assert!(text.contains("left running") && text.contains(&of_ended), "{text}");
+    assert!(client.text("list_commands", json!({})).contains(&of_ended));
+    assert!(server.tokens(&["revoke", "ada"]).status.success());
+    server.signal(Signal::HUP);
+    wait_until_gone(&of_ended, SOON);
+}

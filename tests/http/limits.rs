@@ -268,3 +268,24 @@ fn the_calls_that_one_call_makes_take_the_callers_places_and_its_rate() {
     let reads = lines.filter(|line| line["tool"] == "read_file" && line["principal"] == "paced").count();
     assert_eq!(reads, 16, "{audit}");
 }
+
+#[test]
+fn what_commands_leave_running_counts_among_their_callers_programs() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let server = server("[http]\nprocesses = 2\n", &project, &outside);
+    let token = server.token("ada", "dev", &[]);
+    let (mut client, seconds) = (server.connect(&token, Era::Modern), unique_seconds());
+    let leave = json!({"command": ["sh", "-c", format!("sleep {seconds} < /dev/null > /dev/null 2>&1 &")]});
+    for _ in 0..2 {
+        let text = client.text("run_command", leave.clone());
+        assert!(text.contains("left running"), "{text}");
+        // One that goes on, and the command itself.
+        let text = client.text("run_command", leave.clone());
+        assert!(text.contains("ended, and not left running"), "{text}");
+        wait_until(SOON, "only what may go on does", || alive(&seconds).len() == 1);
+        let listed = client.call("list_commands", json!({}))["structuredContent"]["commands"].clone();
+        let running =
+            listed.as_array().unwrap().iter().find(|command| command["state"] == "running").unwrap();
+        client.text("stop_command", json!({"id": running["id"]}));
+    }
+}

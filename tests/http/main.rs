@@ -14,6 +14,7 @@
 mod approvals;
 mod attacks;
 mod audit_database;
+mod audit_trail;
 mod browser;
 mod clients;
 mod compression;
@@ -22,6 +23,7 @@ mod ending;
 mod environment;
 mod every_pair;
 mod exposure;
+mod first_hour;
 mod flame_graph;
 mod http2;
 mod jwt;

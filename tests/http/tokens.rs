@@ -24,6 +24,12 @@ fn a_token_is_printed_once_and_only_its_hash_is_kept() {
     let project = Project::empty();
     let server = HttpServer::start(&project, &[]);
     let token = server.token("ci", "worker", &["--expires", "30d"]);
+    // By default a token ends, and the one that has no end was asked for.
+    let defaults = server.tokens(&["new", "--name", "plain", "--role", "dev"]);
+    let said = String::from_utf8_lossy(&defaults.stderr).into_owned();
+    assert!(defaults.status.success() && said.contains("ends in 90 d, on 20"), "{said}");
+    let endless = server.tokens(&["new", "--name", "endless", "--role", "dev", "--expires", "never"]);
+    assert!(String::from_utf8_lossy(&endless.stderr).contains("has no end"), "{endless:?}");
     let path = server.home().join("tokens.toml");
     let kept = fs::read_to_string(&path).unwrap();
     let secret = secret(&token);
@@ -154,7 +160,7 @@ fn a_file_of_tokens_that_is_wrong_changes_nothing_and_says_so() {
     };
     for (text, mode) in [
         ("version = 1\n[[token]]\n".to_owned(), 0o600),
-        (good.replace("version = 1", "version = 2"), 0o600),
+        (good.replace("version = 1", "version = 3\nnewer = true"), 0o600),
         (format!("{good}{}", good.replace("version = 1", "")), 0o600),
         (good.replace("role = \"dev\"", "role = \"dev\"\nroots = [\"relative\"]"), 0o600),
         (good.replace("role = \"dev\"", "role = \"\""), 0o600),
@@ -311,4 +317,97 @@ fn a_token_that_others_could_add_is_never_used() {
     let file = fs::read_to_string(&path).unwrap();
     fs::write(&path, file.replace("role = \"dev\"", "role = \"orchestrator\"")).unwrap();
     wait_until(SOON, "the changed token ends", || !is_admitted(&server, &ada));
+}
+
+#[test]
+fn a_rotated_token_has_two_secrets_for_a_while_and_what_runs_goes_on() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let old = server.token("ci", "dev", &["--expires", "30d"]);
+    let seconds = unique_seconds();
+    server.connect(&old, Era::Modern).text("start_command", json!({"command": ["sleep", seconds]}));
+    let rotate = |overlap: &str| {
+        let output = server.tokens(&["rotate", "ci", "--overlap", overlap]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let token = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        wait_until(SOON, "the new secret is known", || is_admitted(&server, &token));
+        (token, String::from_utf8(output.stderr).unwrap())
+    };
+    let (second, said) = rotate("12s");
+    assert!(said.contains("The secret before holds for 12 s") && said.contains("ends in 30 d"), "{said}");
+    assert!(is_admitted(&server, &old), "both hold");
+    let listed: serde_json::Value =
+        serde_json::from_slice(&server.tokens(&["list", "--json"]).stdout).unwrap();
+    let entry = listed.as_array().unwrap().iter().find(|entry| entry["name"] == "ci").unwrap();
+    assert!(entry["previous_expires"].is_u64() && entry["role"] == "dev", "{entry}");
+    // The same caller by either secret, so that the command of the one is the command of the other.
+    let text = server.connect(&second, Era::Modern).text("list_commands", json!({}));
+    assert!(text.contains(&seconds), "{text}");
+    wait_until(SOON, "the old secret ends", || !is_admitted(&server, &old));
+    assert!(is_admitted(&server, &second));
+    assert_eq!(alive(&seconds).len(), 1, "what it runs goes on");
+    assert!(!server.log().contains("ci may call no more"), "{}", server.log());
+    // At once, as after a leak: then what was started with the old one ends too.
+    let (third, said) = rotate("0s");
+    assert!(said.contains("The secret before has ended"), "{said}");
+    wait_until(SOON, "the old secret ends", || !is_admitted(&server, &second));
+    wait_until_gone(&seconds, SOON);
+    assert!(is_admitted(&server, &third));
+    for (arguments, words) in [
+        (vec!["rotate", "nobody"], "there is no token `nobody`"),
+        (vec!["rotate", "ci", "--overlap", "soon"], "--overlap `soon` is not a time"),
+    ] {
+        let output = server.tokens(&arguments);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(words), "{output:?}");
+    }
+}
+
+#[test]
+fn the_checksum_of_a_token_is_what_a_scanner_computes_and_the_server_masks_its_own_form() {
+    let project = Project::with([("a.txt", "a")]);
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("ada", "dev", &[]);
+    const SCRIPT: &str = "
+import re, sys, zlib
+token = re.fullmatch(r'(ctk_[0-9a-f]{12}_[A-Za-z0-9_-]{43})([0-9A-Za-z]{6})', sys.argv[1])
+digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+n, text = zlib.crc32(token[1].encode()), ''
+for _ in range(6): n, text = n // 62, digits[n % 62] + text
+sys.exit(text != token[2])";
+    let checked = std::process::Command::new("python3").args(["-c", SCRIPT, &token]).status().unwrap();
+    assert!(checked.success(), "{token}");
+    // A token that lies about in a project is masked like any other secret.
+    fs::write(project.join("leaked.txt"), format!("the key is {token} for ada")).unwrap();
+    let text = server.connect(&token, Era::Modern).text("read_file", json!({"path": "leaked.txt"}));
+    assert!(!text.contains(secret(&token)) && text.contains("coretools-token"), "{text}");
+}
+
+#[test]
+fn the_end_of_a_token_is_told_before_it_comes_and_a_bearer_of_one_that_has_ended_is_named() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let audit = outside.join("audit.jsonl");
+    let server = HttpServer::start(&project, &["--audit", audit.to_str().unwrap()]);
+    let token = server.token("brief", "dev", &["--expires", "20s"]);
+    let figures = server.get("/metrics", Some(&token)).body;
+    for series in ["coretools_token_expires_timestamp_seconds", "coretools_token_last_used_timestamp_seconds"]
+    {
+        assert!(figures.contains(&format!("{series}{{token=\"brief\"}} 1")), "{figures}");
+    }
+    // One that was made a month ago and ends within the hour.
+    server.token("late", "dev", &["--expires", "1h"]);
+    let path = server.home().join("tokens.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, entry) = text.split_once("name = \"late\"").unwrap();
+    let created = entry.lines().find_map(|line| line.strip_prefix("created = ")).unwrap();
+    let earlier = (created.parse::<u64>().unwrap() - 30 * 86_400).to_string();
+    fs::write(&path, format!("{before}name = \"late\"{}", entry.replacen(created, &earlier, 1))).unwrap();
+    wait_until(SOON, "its end is told", || server.log().contains("the token late ends within 1 h"));
+    assert!(!server.log().contains("the token first ends"), "{}", server.log());
+    wait_until(SOON, "it ends", || !is_admitted(&server, &token));
+    wait_until(SOON, "its bearer is named", || {
+        server.get("/mcp", Some(&token));
+        let lines = fs::read_to_string(&audit).unwrap();
+        lines.lines().any(|line| line.contains("\"principal\":\"brief\"") && line.contains("it has expired"))
+    });
 }

@@ -114,3 +114,20 @@ fn of_two_roles_the_narrower_limit_holds() {
         assert!(wire.failure("read_file", json!({"path": "a.txt"})).contains("1 calls in a minute"));
     }
 }
+
+#[test]
+fn programs_get_so_much_memory_and_the_means_is_named() {
+    let judged = limited("max_memory_mib = 100, max_processes = 400, cpu_weight = 50");
+    let mut wire = judged.connect(Era::Modern);
+    let perl = |script: &str| json!({"command": ["perl", "-e", script]});
+    assert!(wire.text("run_command", perl("my $text = 'x' x (20 << 20); print 7")).contains('7'));
+    let (report, is_error) = wire.outcome("run_command", perl("my $text = 'x' x (512 << 20); print 7"));
+    assert!(is_error && report["stdout"] != "7", "{report}");
+    let means = wire.outcome("get_diagnostics", json!({})).0["resource_limits"].to_string();
+    assert!(means.contains("memory") && !means.contains("not limited: memory"), "{means}");
+    // One that the kernel would not take is an error of the policy.
+    let judged = limited("cpu_weight = 10001");
+    let output = crate::run(judged.server());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("`cpu_weight` is above 10000"), "{said}");
+}

@@ -8,8 +8,8 @@ use std::process::Command;
 /// From the bottom up: a crate may depend on those of the rows before its own.
 const LAYERS: &[&[&str]] = &[
     &["did-you-mean", "egress-proxy", "json-rpc", "redaction", "trusted-file"],
-    &["workspace", "process-runner", "role-policy", "approvals"],
-    &["context-compiler", "introspection", "agent-hooks", "agent-sessions", "mcp-proxy"],
+    &["workspace", "process-runner", "role-policy", "approvals", "audit-log"],
+    &["context-compiler", "introspection", "agent-hooks", "codex-executor", "agent-sessions", "mcp-proxy"],
     &["core-tools"],
     &["server-setup"],
     &["coretools-mcp", "mcp-http"],

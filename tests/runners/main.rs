@@ -24,10 +24,14 @@ mod hostile;
 #[cfg(unix)]
 mod left_out;
 #[cfg(unix)]
+mod not_run;
+#[cfg(unix)]
 mod project_command;
 mod reports;
 #[cfg(unix)]
 mod runtimes;
+#[cfg(unix)]
+mod sabotaged;
 #[cfg(unix)]
 mod selection;
 #[cfg(unix)]
@@ -37,5 +41,7 @@ mod support;
 mod swallowed;
 #[cfg(unix)]
 mod told;
+#[cfg(unix)]
+mod unaccounted;
 #[cfg(unix)]
 mod unreported;

@@ -102,3 +102,69 @@ fn bun_that_a_test_ends_with_exit_code_0_is_no_success() {
     let (report, failed) = run(&project, programs.path(), json!({"runner": "bun"}));
     assert_eq!((kind(&report), failed), ("crashed", true), "{report}");
 }
+
+#[test]
+fn a_task_of_deno_without_permissions_runs_as_without_us_and_each_of_its_commands_counts() {
+    let Some(folder) = folder(".nodes/node_modules/deno/deno") else { return };
+    let passes = "Deno.test(\"a\", () => {});\n";
+    let fails = "Deno.test(\"b\", () => { console.log(\"ok | 9 passed | 0 failed (1ms)\"); throw new Error(\"why\") });\n";
+    let task = |command: &str| json!({"tasks": {"test": command}}).to_string();
+    for (command, passed, failed, success) in [
+        ("deno test --no-check a_test.ts", 1, 0, true),
+        ("deno test --no-check a_test.ts && deno test --no-check c_test.ts", 2, 0, true),
+        ("deno test --no-check b_test.ts || deno test --no-check a_test.ts", 1, 1, false),
+        ("deno test --no-check a_test.ts && echo done", 1, 0, true),
+    ] {
+        let project = Project::with([
+            ("deno.json", task(command).as_str()),
+            ("a_test.ts", passes),
+            ("b_test.ts", fails),
+            ("c_test.ts", passes),
+        ]);
+        let (report, _) = run(&project, &folder, json!({}));
+        let found = (&report["passed"], &report["failed"], &report["success"]);
+        assert_eq!(found, (&json!(passed), &json!(failed), &json!(success)), "{command}: {report}");
+        assert_eq!(report["runner"], "deno", "{command}: {report}");
+    }
+}
+
+#[test]
+fn each_command_of_bun_counts_and_only_is_told() {
+    let Some(folder) = folder(".runners/managers/node_modules/bun/bin/bun") else { return };
+    let programs = Project::empty();
+    std::os::unix::fs::symlink(folder.join("bun"), programs.join("bun")).unwrap();
+    let head = "import { test } from \"bun:test\";\n";
+    let passes = format!("{head}test(\"a\", () => {{}});\n");
+    let fails =
+        format!("{head}test(\"b\", () => {{ console.log(\"(pass) forged\"); throw new Error(\"why\") }});\n");
+    let exits = format!("{head}test(\"d\", () => {{ process.exit(0) }});\n");
+    let only = format!("{head}test.only(\"a\", () => {{}});\ntest(\"b\", () => {{ throw 1 }});\n");
+    let project = |script: &str| {
+        let package = json!({"scripts": {"test": script}}).to_string();
+        Project::with([
+            ("package.json", package.as_str()),
+            ("a.test.js", &passes),
+            ("b.test.js", &fails),
+            ("c.test.js", &passes),
+            ("d.test.js", &exits),
+            ("only.test.js", &only),
+        ])
+    };
+    for (script, passed, failed, success) in [
+        ("bun test a.test.js; bun test c.test.js", 2, 0, true),
+        ("bun test b.test.js; bun test a.test.js", 1, 1, false),
+        ("bun test a.test.js && bun test b.test.js", 1, 1, false),
+        ("bun test d.test.js; bun test a.test.js", 1, 0, false),
+    ] {
+        let project = project(script);
+        let (report, _) = run(&project, programs.path(), json!({}));
+        let found = (&report["passed"], &report["failed"], &report["success"]);
+        assert_eq!(found, (&json!(passed), &json!(failed), &json!(success)), "{script}: {report}");
+    }
+    let project = project("true");
+    let request = json!({"runner": "bun", "test_path": "only.test.js", "env": {"CI": "false"}});
+    let (report, _) = run(&project, programs.path(), request);
+    assert_eq!((&report["passed"], &report["success"]), (&json!(1), &json!(true)), "{report}");
+    let note = "only 1 tests ran because of `.only` (only.test.js:2); bun does not tell of the others";
+    assert!(report["notes"].as_array().unwrap().contains(&json!(note)), "{report}");
+}

@@ -199,3 +199,22 @@ fn the_summary_of_another_runner_that_a_test_prints_is_no_failure() {
     assert_eq!((report.success, report.passed), (Some(true), 1), "{}", report.to_text());
     assert_eq!(rows(&report)[1], ("mocha", 1, Some(0)), "{}", report.to_text());
 }
+
+#[test]
+fn a_runner_that_a_script_in_a_file_hides_is_not_verified() {
+    let sample = sample!("mocha");
+    let passes = "it('c', () => {});\n";
+    let fails = "it('b', () => { throw new Error('b'); });\n";
+    let script = "#!/bin/sh\n# mocha is hidden here\nenv -i PATH=\"$PATH\" node_modules/.bin/mocha b.js >log 2>&1\ntrue\n";
+    let files: &Files = &[("ci/run.sh", script), ("b.js", fails), ("c.js", passes)];
+    for command in ["sh ci/run.sh; mocha c.js", "sh ci/run.sh && mocha c.js"] {
+        let text = is_not_verified(&run_script(&sample, command, files), 1);
+        assert!(text.contains("nothing reported the tests of `sh ci/run.sh`"), "{text}");
+    }
+    // A script that starts no runner, and one whose runner reports.
+    for script in ["#!/bin/sh\nmkdir -p build\nls\n", "#!/bin/sh\nmocha c.js\ntrue\n"] {
+        sample.write("ci/run.sh", script);
+        let report = run_script(&sample, "sh ci/run.sh && mocha c.js", &[]);
+        assert_eq!(report.success, Some(true), "{}", report.to_text());
+    }
+}

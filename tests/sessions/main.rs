@@ -11,6 +11,7 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+mod background;
 mod callers;
 mod chain;
 mod command_line;

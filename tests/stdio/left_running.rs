@@ -135,3 +135,28 @@ fn a_process_of_others_is_spared() {
     stranger.kill().unwrap();
     stranger.wait().unwrap();
 }
+
+#[test]
+fn beyond_the_limit_on_background_commands_it_is_ended_and_the_answer_says_so() {
+    let (seconds, (_project, mut wire)) = (unique_seconds(), connect(Era::Modern));
+    let leave = json!({"command": ["sh", "-c", format!("sleep {seconds} < /dev/null > /dev/null 2>&1 &")]});
+    for _ in 0..32 {
+        let text = wire.text("run_command", leave.clone());
+        assert!(text.contains("left running"), "{text}");
+    }
+    for _ in 0..3 {
+        let text = wire.text("run_command", leave.clone());
+        assert!(text.contains("ended, and not left running: `sleep"), "{text}");
+        assert!(text.contains("32 background commands are running"), "{text}");
+        assert!(!text.contains("list_commands lists it"), "{text}");
+    }
+    integration_tests::wait_until(SOON, "what was too much has ended", || alive(&seconds).len() == 32);
+    let refused = wire.call("start_command", json!({"command": ["sleep", seconds]}));
+    assert_eq!(refused["isError"], true, "{refused}");
+    // An ended one makes room.
+    wire.text("stop_command", json!({"id": 1}));
+    assert!(wire.text("run_command", leave).contains("left running"));
+    wire.close_input();
+    wire.wait(SOON);
+    wait_until_gone(&seconds, SOON);
+}

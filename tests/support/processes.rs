@@ -55,6 +55,12 @@ pub fn alive(mark: &str) -> Vec<u32> {
         .collect()
 }
 
+/// The processes `sleep SECONDS` that are alive, and none whose command line only names them.
+pub fn sleeping(seconds: &str) -> Vec<u32> {
+    let line = format!("sleep {seconds}");
+    alive(&line).into_iter().filter(|pid| command_line(*pid) == line).collect()
+}
+
 /// The zombies whose parent is `parent`.
 pub fn zombies_of(parent: u32) -> Vec<u32> {
     pids()

@@ -90,6 +90,19 @@ fn what_reads_runs_no_program_of_the_repository() {
     assert!(marker.exists());
 }
 
+/// Where a role is not confined, the git that `compile_context` asks is not either: its own settings keep it from running
+/// what a repository names.
+#[test]
+fn a_context_is_compiled_without_a_program_of_the_repository_confined_or_not() {
+    for arguments in [&[] as &[&str], &["--role", "dev"]] {
+        let (project, marker, _outside) = armed();
+        let mut wire = connect(&project, arguments);
+        let answer = wire.call("compile_context", json!({"role": "dev"}));
+        assert!(answer["isError"] == false && answer.to_string().contains("+3"), "{answer}");
+        assert!(!marker.exists(), "{arguments:?} ran {}", std::fs::read_to_string(&marker).unwrap());
+    }
+}
+
 #[test]
 fn filters_in_a_file_that_is_included_are_found_too() {
     let (project, marker, outside) = armed();

@@ -13,6 +13,8 @@
 mod background;
 mod call_tools;
 mod commands;
+#[cfg(target_os = "linux")]
+mod confined_builds;
 mod confinement;
 mod files;
 mod git;

@@ -1,6 +1,6 @@
 //! A hidden tool does not exist, in every way in which a client can ask.
 
-use crate::{LEGACY, names, setup};
+use crate::{LEGACY, WrapSetup, names, setup};
 use integration_tests::Era;
 use serde_json::{Value, json};
 
@@ -126,4 +126,46 @@ fn a_server_asks_the_client_only_where_its_role_has_the_area() {
             }
         }
     }
+}
+
+/// Asks the policy about a call of a wrapped server's tool; returns the exit code and what was printed.
+fn asked(setup: &WrapSetup, flags: &[&str], server: &[&str]) -> (Option<i32>, String) {
+    let mut command = setup.project.server();
+    command.args(["policy", "explain", "--role", "worker"]).args(flags).args(server);
+    let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn a_policy_is_asked_about_the_tools_of_a_server_that_is_started_or_was_recorded() {
+    let setup = setup(&[]);
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("wrap/server.py");
+    let policy = "version = 1\nexternal_tools = [\"read\"]\n[roles.worker]\nallow = [\"ec*\", \"read\"]\n\
+                  [[roles.worker.require]]\nid = \"short\"\ntools = [\"read\"]\narguments = { path = { max_length = 3 } }\n";
+    setup.project.write("roles.toml", policy);
+    let started = ["--", "python3", script.to_str().unwrap()];
+    let (code, text) = asked(&setup, &["--policy", "roles.toml", "--tool", "echo"], &started);
+    assert!(code == Some(0) && text.contains("allowed: "), "{code:?}: {text}");
+    let (code, text) = asked(&setup, &["--policy", "roles.toml", "--tool", "secret"], &started);
+    assert!(code == Some(3) && text.contains("hidden: "), "{code:?}: {text}");
+    let (code, text) = asked(&setup, &["--policy", "roles.toml", "--tool", "ekho"], &started);
+    assert!(code == Some(2) && text.contains("did you mean `echo`?"), "{code:?}: {text}");
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let list = json!({"tools": [{"name": "read", "inputSchema": schema}]});
+    setup.project.write("tools.json", &list.to_string());
+    let recorded = ["--server-tools", "tools.json"];
+    for (arguments, expected, said) in [
+        (r#"{"path": "abc"}"#, 0, "allowed: "),
+        (r#"{"path": "abcd"}"#, 3, "refused: "),
+        (r#"{"path": "abc", "more": 1}"#, 3, "refused: "),
+        (r#"{"path": "abc", "PATH": "abcd"}"#, 2, "one name to some parsers"),
+    ] {
+        let flags = ["--policy", "roles.toml", "--tool", "read", "--args", arguments];
+        let (code, text) = asked(&setup, &flags, &recorded);
+        assert!(code == Some(expected) && text.contains(said), "{arguments}: {code:?}: {text}");
+    }
+    let (code, text) =
+        asked(&setup, &["--policy", "roles.toml", "--tool", "read"], &["--", "/nonexistent/server"]);
+    assert!(code == Some(2) || code == Some(1), "{code:?}: {text}");
 }

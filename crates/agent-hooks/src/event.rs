@@ -22,6 +22,11 @@ pub struct HookEvent {
 }
 
 impl HookEvent {
+    /// Creates the event of a tool that a client uses in `folder`, where the client asks in another way than by a hook.
+    pub fn new(client: HookClient, tool: impl Into<String>, folder: impl Into<PathBuf>) -> Self {
+        Self { client, tool: tool.into(), input: Map::new(), folder: folder.into(), session: None }
+    }
+
     /// Reads the event that `client` writes to the standard input of its hooks.
     ///
     /// # Errors

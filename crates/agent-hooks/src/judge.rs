@@ -82,8 +82,13 @@ impl std::fmt::Debug for HookJudge<'_> {
 impl HookJudge<'_> {
     /// Decides about the tool that `event` asks for.
     pub fn judge(&self, event: &HookEvent) -> HookDecision {
+        self.judge_use(event, &ToolUse::of(event))
+    }
+
+    /// Decides about a use of a tool, where another part than [`ToolUse::of`] knows what the tool would do.
+    pub fn judge_use(&self, event: &HookEvent, found: &ToolUse) -> HookDecision {
         let judgement = Judgement::new(self);
-        let judged = judgement.judge_use(event, &ToolUse::of(event));
+        let judged = judgement.judge_use(event, found);
         let mut decision = judgement.decision(judged);
         if decision.verdict == HookVerdict::Deny {
             let role = self.caller.role();

@@ -57,7 +57,8 @@ pub struct FileUse {
 }
 
 impl FileUse {
-    pub(crate) fn new(tool: &'static str, access: Access, path: impl Into<String>) -> Self {
+    /// Creates the use of a file by one of our tools, without other arguments.
+    pub fn new(tool: &'static str, access: Access, path: impl Into<String>) -> Self {
         Self { tool, access, path: path.into(), arguments: Map::new() }
     }
 

@@ -71,9 +71,11 @@ pub mod filesystem;
 pub mod git;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+#[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
+#[cfg(any(feature = "ci", feature = "mcp"))]
+mod shell_quote;
 #[cfg(feature = "testing")]
 pub mod testing;
-#[cfg(any(feature = "filesystem", feature = "git", feature = "mcp"))]
 mod time;
 
 #[cfg(all(feature = "sessions", unix))]

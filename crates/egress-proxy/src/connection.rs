@@ -2,8 +2,9 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -11,7 +12,7 @@ use crate::client_hello::{self, FirstBytes};
 use crate::client_stream::ClientStream;
 use crate::denial::{Denial, DenialReason};
 use crate::host::Host;
-use crate::http::{self, HeadError, RequestHead, RequestTarget};
+use crate::http::{self, BodyFraming, HeadError};
 use crate::proxy_state::{ConnectError, Destination, ProxyState};
 use crate::socks5::{self, SocksReply};
 use crate::tunnel::{self, Activity};
@@ -20,7 +21,7 @@ use crate::tunnel::{self, Activity};
 const SOCKS5: u8 = 5;
 
 /// A fatal TLS alert, `unrecognized_name` (RFC 6066), for a client whose handshake is refused.
-const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+pub(crate) const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
 /// Serves a client to the end of its connection. Errors end only this connection.
 pub(crate) async fn serve(state: &Arc<ProxyState>, stream: TcpStream) -> io::Result<()> {
@@ -68,6 +69,14 @@ async fn serve_http(state: &Arc<ProxyState>, mut client: ClientStream) -> io::Re
         }
     };
     let is_tunnel = head.method == "CONNECT";
+    let framing = match head.body() {
+        // A tunnel has no body: what follows would be read as one here and as the tunnel's first bytes there.
+        Ok(framing) if is_tunnel && framing != BodyFraming::Length(0) => {
+            return answer(client, "400 Bad Request", "a CONNECT request has no body").await;
+        }
+        Ok(framing) => framing,
+        Err(error) => return answer(client, "400 Bad Request", &error.to_string()).await,
+    };
     let destination = match state.destination(target.host.clone(), target.port) {
         Ok(destination) => destination,
         Err(denial) => return answer(client, "403 Forbidden", &denial.to_string()).await,
@@ -86,18 +95,32 @@ async fn serve_http(state: &Arc<ProxyState>, mut client: ClientStream) -> io::Re
         client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
         carry(state, client, server, &destination).await
     } else {
-        forward(state, client, server, &head, &target, &destination.host).await
+        let request = head.to_origin(&target, &destination.host);
+        forward(state, client, server, &request, framing).await
     }
 }
 
+/// The most that is read of a client that was answered and goes on sending, and the time for it.
+const MAX_DISCARDED: u64 = 256 << 10;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Answers a request that is not carried out, and closes the connection.
-async fn answer(mut client: ClientStream, status: &str, text: &str) -> io::Result<()> {
+pub(crate) async fn answer(
+    mut client: impl AsyncRead + AsyncWrite + Unpin,
+    status: &str,
+    text: &str,
+) -> io::Result<()> {
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}\n",
         text.len() + 1
     );
     client.write_all(answer.as_bytes()).await?;
-    client.shutdown().await
+    client.shutdown().await?;
+    // Closed with bytes that nobody read, the connection would be reset, and the answer lost.
+    let mut rest = client.take(MAX_DISCARDED);
+    let mut nowhere = tokio::io::sink();
+    let _ = timeout(DISCARD_TIMEOUT, tokio::io::copy(&mut rest, &mut nowhere)).await;
+    Ok(())
 }
 
 /// Carries one plain HTTP request and its response.
@@ -105,21 +128,16 @@ async fn forward(
     state: &Arc<ProxyState>,
     client: ClientStream,
     server: TcpStream,
-    head: &RequestHead,
-    target: &RequestTarget,
-    host: &Host,
+    request: &[u8],
+    framing: BodyFraming,
 ) -> io::Result<()> {
-    let framing = match head.body() {
-        Ok(framing) => framing,
-        Err(error) => return answer(client, "400 Bad Request", &error.to_string()).await,
-    };
     let (mut client_reader, mut client_writer) = tokio::io::split(client);
     let (mut server_reader, mut server_writer) = server.into_split();
     let activity = Activity::new();
     let upload = async {
-        server_writer.write_all(&head.to_origin(target, host)).await?;
+        server_writer.write_all(request).await?;
         let mut body = BufReader::new(&mut client_reader);
-        http::copy_body(&mut body, &mut server_writer, framing).await?;
+        http::copy_body(&mut body, &mut server_writer, framing, &activity).await?;
         // What the client sends after its request is not looked at: its next request needs a new connection.
         std::future::pending::<io::Result<()>>().await
     };
@@ -139,6 +157,10 @@ async fn carry(
     destination: &Destination,
 ) -> io::Result<()> {
     server.set_nodelay(true)?;
+    #[cfg(feature = "credentials")]
+    if let Some(host) = state.intercepted_host(destination) {
+        return crate::interception::serve(state, client, server, destination, host).await;
+    }
     let (mut client_reader, mut client_writer) = tokio::io::split(client);
     let (mut server_reader, mut server_writer) = server.into_split();
     let activity = Activity::new();
@@ -172,7 +194,7 @@ async fn carry(
 /// Reads what a client sends first, as far as is needed to judge it. Returns it with the reason to refuse it.
 async fn first_bytes(
     state: &ProxyState,
-    reader: &mut (impl tokio::io::AsyncRead + Unpin),
+    reader: &mut (impl AsyncRead + Unpin),
     destination: &Destination,
 ) -> io::Result<(Vec<u8>, Option<DenialReason>)> {
     let mut bytes = Vec::new();
@@ -202,7 +224,7 @@ async fn first_bytes(
 }
 
 /// Returns the reason to refuse a handshake that asks for this server.
-fn judge_server_name(
+pub(crate) fn judge_server_name(
     state: &ProxyState,
     destination: &Destination,
     server_name: Option<&str>,

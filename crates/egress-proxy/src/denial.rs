@@ -35,7 +35,9 @@ pub enum DenialReason {
     ServerName(Host),
     /// The TLS handshake names no server.
     NoServerName,
-    /// The connection to port 443 does not begin with a TLS handshake that can be read.
+    /// A request to a host with a credential names another host, or none, in its `Host` field.
+    HostField,
+    /// The connection to port 443, or to a host with a credential, does not begin with a TLS handshake that can be read.
     NotTls,
 }
 
@@ -58,6 +60,9 @@ impl Denial {
                 format!("the TLS handshake with `{host}:{port}` asked for the server `{name}`")
             }
             DenialReason::NoServerName => format!("the TLS handshake with `{host}:{port}` named no server"),
+            DenialReason::HostField => {
+                format!("a request to `{host}:{port}` named another host in its `Host` field, or none")
+            }
             DenialReason::NotTls => format!("what was sent to `{host}:{port}` is no TLS handshake"),
         }
     }

@@ -37,6 +37,16 @@ pub enum InvalidHost {
     Address(String),
 }
 
+/// The text that a client gave for a host, and the reason that it is none.
+#[cfg(feature = "proxy")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is no host")]
+pub(crate) struct UnreadableHost {
+    pub(crate) text: String,
+    #[source]
+    pub(crate) problem: InvalidHost,
+}
+
 impl Host {
     /// Parses a name, an IPv4 address, or an IPv6 address with or without brackets.
     ///
@@ -77,6 +87,12 @@ impl Host {
             };
         }
         Ok(Self::Name(name))
+    }
+
+    /// Parses a host as [`parse`](Self::parse) does, and keeps the text of what is none, for the refusal.
+    #[cfg(feature = "proxy")]
+    pub(crate) fn parse_requested(text: &str) -> Result<Self, UnreadableHost> {
+        Self::parse(text).map_err(|problem| UnreadableHost { text: text.to_owned(), problem })
     }
 
     /// Returns the host of an address.

@@ -2,7 +2,7 @@
 //!
 //! [`AllowedHosts`] is a list of hosts by name, address and port. With the feature `proxy` (on by default),
 //! `EgressProxy` serves HTTP `CONNECT`, plain HTTP requests and SOCKS5 on one port, and connects only to the hosts
-//! of its list.
+//! of its list. With the feature `credentials`, the proxy puts secrets into the requests to chosen hosts (`Interception`).
 
 mod address;
 mod allowed_hosts;
@@ -12,11 +12,14 @@ mod client_hello;
 mod client_stream;
 #[cfg(feature = "proxy")]
 mod connection;
+mod credential_rule;
 #[cfg(feature = "proxy")]
 mod denial;
 mod host;
 #[cfg(feature = "proxy")]
 mod http;
+#[cfg(feature = "credentials")]
+mod interception;
 #[cfg(feature = "proxy")]
 mod limits;
 mod network_access;
@@ -34,9 +37,12 @@ mod variables;
 
 pub use address::ClosedAddressKind;
 pub use allowed_hosts::{AllowedHosts, HostRefusal, InvalidHostRule};
+pub use credential_rule::{CredentialHeader, CredentialRule, InvalidCredential, SecretSource};
 #[cfg(feature = "proxy")]
 pub use denial::{Denial, DenialReason};
 pub use host::{Host, InvalidHost};
+#[cfg(feature = "credentials")]
+pub use interception::{HostCredential, Interception, InterceptionError, SecretError};
 #[cfg(feature = "proxy")]
 pub use limits::ProxyLimits;
 pub use network_access::NetworkAccess;
@@ -44,7 +50,7 @@ pub use network_access::NetworkAccess;
 pub use proxy::EgressProxy;
 #[cfg(feature = "proxy")]
 pub use resolver::{Resolve, ResolvedAddresses, SystemResolver};
-pub use variables::proxy_variables;
+pub use variables::{certificate_variables, proxy_variables};
 
 /// The example of the README, which must compile and run as it is.
 #[cfg(all(doctest, feature = "proxy"))]

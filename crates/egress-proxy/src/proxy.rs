@@ -18,8 +18,9 @@ use crate::resolver::{PinnedNames, Resolve, SystemResolver};
 
 /// A proxy that connects clients to the hosts of a list, and to no other.
 ///
-/// One port takes HTTP `CONNECT`, plain HTTP requests with a whole URL, and SOCKS5 without authentication. Nothing is
-/// decrypted: the server name in a TLS handshake must be the name that the client connected to.
+/// One port takes HTTP `CONNECT`, plain HTTP requests with a whole URL, and SOCKS5 without authentication. The server name
+/// in a TLS handshake must be the name that the client connected to. Nothing is decrypted, except the connections to hosts
+/// for which there is a credential (`EgressProxy::interception`, with the feature `credentials`).
 pub struct EgressProxy {
     state: ProxyState,
 }
@@ -43,6 +44,8 @@ impl EgressProxy {
                 resolver: Box::new(SystemResolver),
                 pins: PinnedNames::default(),
                 on_denied: None,
+                #[cfg(feature = "credentials")]
+                interception: None,
             },
         }
     }
@@ -65,6 +68,14 @@ impl EgressProxy {
     #[must_use]
     pub fn on_denied(mut self, callback: impl Fn(&Denial) + Send + Sync + 'static) -> Self {
         self.state.on_denied = Some(Box::new(callback));
+        self
+    }
+
+    /// Sets the hosts whose requests get a credential. Connections to them end at the proxy, which makes its own.
+    #[cfg(feature = "credentials")]
+    #[must_use]
+    pub fn interception(mut self, interception: crate::Interception) -> Self {
+        self.state.interception = Some(interception);
         self
     }
 

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::allowed_hosts::AllowedHosts;
 use crate::denial::{Denial, DenialReason};
-use crate::host::Host;
+use crate::host::{Host, UnreadableHost};
 use crate::limits::ProxyLimits;
 use crate::resolver::{PinnedNames, Resolve};
 
@@ -21,6 +21,9 @@ pub(crate) struct ProxyState {
     pub(crate) resolver: Box<dyn Resolve>,
     pub(crate) pins: PinnedNames,
     pub(crate) on_denied: Option<OnDenied>,
+    /// The hosts whose requests get a credential.
+    #[cfg(feature = "credentials")]
+    pub(crate) interception: Option<crate::interception::Interception>,
 }
 
 /// The reason that a host is not connected to.
@@ -37,6 +40,15 @@ pub(crate) struct Destination {
 }
 
 impl ProxyState {
+    /// Returns the host of this destination if its requests get a credential.
+    #[cfg(feature = "credentials")]
+    pub(crate) fn intercepted_host(
+        &self,
+        destination: &Destination,
+    ) -> Option<&crate::interception::InterceptedHost> {
+        self.interception.as_ref()?.host(&destination.host, destination.port)
+    }
+
     /// Reports a refused connection.
     pub(crate) fn deny(&self, denial: Denial) -> Denial {
         if let Some(callback) = &self.on_denied {
@@ -46,9 +58,13 @@ impl ProxyState {
     }
 
     /// Checks the host that a client asked for, before its name is resolved.
-    pub(crate) fn destination(&self, host: Result<Host, String>, port: u16) -> Result<Destination, Denial> {
-        let host = host.map_err(|text| {
-            let host = text.chars().filter(|letter| !letter.is_control()).take(200).collect();
+    pub(crate) fn destination(
+        &self,
+        host: Result<Host, UnreadableHost>,
+        port: u16,
+    ) -> Result<Destination, Denial> {
+        let host = host.map_err(|unreadable| {
+            let host = unreadable.text.chars().filter(|letter| !letter.is_control()).take(200).collect();
             self.deny(Denial { host, port, reason: DenialReason::InvalidHost })
         })?;
         match self.hosts.check(&host, port) {

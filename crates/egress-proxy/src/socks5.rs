@@ -6,12 +6,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client_stream::ClientStream;
-use crate::host::Host;
+use crate::host::{Host, UnreadableHost};
 
 /// A host and port as a SOCKS client names them.
 pub(crate) struct SocksRequest {
     /// The host, or the text that is none.
-    pub(crate) host: Result<Host, String>,
+    pub(crate) host: Result<Host, UnreadableHost>,
     pub(crate) port: u16,
 }
 
@@ -63,8 +63,7 @@ pub(crate) async fn read_request(client: &mut ClientStream) -> io::Result<SocksR
         3 => {
             let mut name = vec![0; client.read_u8().await?.into()];
             client.read_exact(&mut name).await?;
-            let name = String::from_utf8_lossy(&name).into_owned();
-            Host::parse(&name).map_err(|_| name)
+            Host::parse_requested(&String::from_utf8_lossy(&name))
         }
         _ => {
             reply(client, SocksReply::AddressTypeNotSupported).await?;

@@ -14,7 +14,7 @@ impl Activity {
         Self(Mutex::new(Instant::now()))
     }
 
-    fn touch(&self) {
+    pub(crate) fn touch(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 

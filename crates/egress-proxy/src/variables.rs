@@ -1,5 +1,6 @@
 //! The environment variables by which programs learn of a proxy.
 
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 
 /// The hosts that programs reach without the proxy: those of their own machine or network namespace.
@@ -26,4 +27,26 @@ pub fn proxy_variables(address: SocketAddr) -> Vec<(&'static str, String)> {
     );
     variables.push(("JAVA_TOOL_OPTIONS", java));
     variables
+}
+
+/// Returns the variables that make common programs trust the authorities in the file at `bundle`, and no other.
+///
+/// curl, git, cargo, npm, pip, Python's requests, Deno, and what is linked with OpenSSL or is written in Go read them. Node.js
+/// trusts its own list of authorities too. A JVM has a trust store of its own, for which there is no variable.
+pub fn certificate_variables(bundle: &OsStr) -> Vec<(&'static str, OsString)> {
+    [
+        "SSL_CERT_FILE",
+        "CURL_CA_BUNDLE",
+        "GIT_SSL_CAINFO",
+        "CARGO_HTTP_CAINFO",
+        "PIP_CERT",
+        "REQUESTS_CA_BUNDLE",
+        "NODE_EXTRA_CA_CERTS",
+        // Names a file in place of what Node.js trusts, where a global `npmrc` may name another one.
+        "npm_config_cafile",
+        "DENO_CERT",
+    ]
+    .into_iter()
+    .map(|name| (name, bundle.to_owned()))
+    .collect()
 }

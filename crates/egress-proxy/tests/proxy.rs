@@ -260,7 +260,7 @@ async fn a_request_goes_to_the_host_of_its_url_and_nothing_follows_it() {
     let server = Server::start("127.0.0.2:0").await;
     let port = server.address.port();
     let names = Names::default().with("allowed.example", &[&["127.0.0.2"]]);
-    let hosts = [format!("allowed.example:{port}"), format!("127.0.0.2:{port}")];
+    let hosts = [format!("allowed.example:{port}"), format!("127.0.0.2:{port}"), "127.0.0.2:1".to_owned()];
     let fixture = Fixture::start(&hosts, names, ProxyLimits::default()).await;
     let request = format!(
         "POST http://allowed.example:{port}/a HTTP/1.1\r\nHost: hidden.example\r\nContent-Length: 2\r\n\
@@ -284,6 +284,21 @@ async fn a_request_goes_to_the_host_of_its_url_and_nothing_follows_it() {
         ("CONNECT allowed.example HTTP/1.1\r\n\r\n", "400"),
         ("nonsense\r\n\r\n", "400"),
         ("GET http://allowed.example/ HTTP/2.0\r\n\r\n", "400"),
+        // What some readers end elsewhere: answered at once, and before the host is connected to (port 1 refuses that).
+        ("GET http://127.0.0.2:1/ HTTP/1.1\nHost: a\n\n", "400"),
+        ("GET http://127.0.0.2:1/ HTTP/1.1\r\nHost: a\nX: b\r\n\r\n", "400"),
+        ("CONNECT 127.0.0.2:1 HTTP/1.1\n\n", "400"),
+        (
+            "POST http://127.0.0.2:1/ HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "400",
+        ),
+        (
+            "POST http://127.0.0.2:1/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\n\r\n",
+            "400",
+        ),
+        ("CONNECT 127.0.0.2:1 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", "400"),
+        ("CONNECT 127.0.0.2:1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "400"),
+        ("POST http://127.0.0.2:1/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", "502"),
     ] {
         let answer = fixture.send(request.as_bytes()).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");

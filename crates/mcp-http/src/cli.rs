@@ -2,8 +2,9 @@
 #![allow(clippy::doc_markdown, reason = "the comments are what --help prints")]
 
 use crate::console_output::DEFAULT_NAME;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use core_tools::mcp::PRESETS;
+use audit_log::OutcomeFilter;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use core_tools::mcp::{CallDecision, Outcome, PRESETS};
 use server_setup::config::SettingFlags;
 use server_setup::manual::{ManualArguments, Shell};
 use server_setup::{Program, help};
@@ -25,7 +26,7 @@ pub(crate) struct Cli {
 /// Parses the arguments of this process. Ends the process if they are wrong or ask for help, which calls `program` by its
 /// name.
 pub(crate) fn parse(program: Program) -> Cli {
-    Cli::from_arg_matches_mut(&mut command(program).get_matches()).unwrap_or_else(|error| error.exit())
+    help::parse(std::env::args_os().collect(), Cli::command, || command(program))
 }
 
 /// Returns the command line of `program`, with its name in the help texts.
@@ -49,6 +50,7 @@ Examples:
   mcp-http --tokens ~/.config/mcp-http/tokens.toml token new --name ci --role worker --expires 30d
   mcp-http --root /srv/projects --tokens ~/.config/mcp-http/tokens.toml
   mcp-http --config coretools.toml
+  mcp-http --config coretools.toml audit query --since 1d --path 'src/**'
   mcp-http --listen unix:/run/coretools.sock --peer 1000=dev
   mcp-http --listen 10.0.0.5:8717 --tokens tokens.toml --tls-certificate cert.pem --tls-key key.pem
 
@@ -157,13 +159,26 @@ impl Options {
 /// A subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Make, list and revoke tokens
+    /// Make, list, rotate and revoke tokens
     Token {
         #[command(subcommand)]
         command: TokenCommand,
     },
+    /// Ask the audit who did what, and verify that nothing in it was changed
+    Audit {
+        #[command(subcommand)]
+        command: AuditCommand,
+    },
     /// Ask the server that runs with the same options whether it serves: exit code 0, or 1 and the reason
     Health(HealthArgs),
+    /// Check what the server needs: files, addresses, TLS, tokens, the database, confinement, the clock and limits
+    ///
+    /// Run it as the user of the server. The exit code is 1 if something is broken.
+    Doctor(DoctorArgs),
+    /// Write a configuration, a policy, a first token and a unit for systemd; nothing is overwritten
+    ///
+    /// The token is printed to standard output, and what to do next to standard error.
+    Init(InitArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -171,6 +186,137 @@ pub(crate) enum Command {
     },
     /// Print the manual page, or write the pages of all subcommands to a folder
     Man(ManualArguments),
+}
+
+/// A subcommand of `audit`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Print the calls and refusals that fit all the options, the oldest first
+    Query(AuditQueryArgs),
+    /// Check the chain of hashes: exit code 1 if a record was changed, removed, inserted or moved
+    ///
+    /// A checkpoint, kept elsewhere, also shows records that were cut off at the end, a chain that was removed, and one that
+    /// was computed anew.
+    Verify(AuditVerifyArgs),
+}
+
+/// The options of `audit query`.
+#[derive(Args, Debug)]
+pub(crate) struct AuditQueryArgs {
+    /// Name of the caller, as `ada` or `jwt:*`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) caller: Option<String>,
+    /// Name of the tool, as `delete_file` or `git_*`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Glob of a path that the call names, from any folder on: `*.rs`, `src/**`. Needs the level `targets` or `full`
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) path: Option<String>,
+    /// Text in the command, a path or another target
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) containing: Option<String>,
+    /// How it ended
+    #[arg(long, value_name = "OUTCOME")]
+    pub(crate) outcome: Option<OutcomeArg>,
+    /// From this time on: 2h, 30d, 2026-11-24, 2026-11-24T10:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Print the newest N; 0 prints all
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub(crate) limit: usize,
+    /// Form of the output; json is a line for each
+    #[arg(long, value_name = "FORM", default_value = "table")]
+    pub(crate) format: AuditFormat,
+    /// Ask the file or the database, where both are configured. Default: the database
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) from: Option<AuditPlace>,
+}
+
+/// The options of `audit verify`.
+#[derive(Args, Debug)]
+pub(crate) struct AuditVerifyArgs {
+    /// Compare with a checkpoint that was written before
+    #[arg(long, value_name = "FILE")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Write the present ends of the chains to a file, if nothing was changed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save_checkpoint: Option<PathBuf>,
+    /// Verify the file or the database alone. Default: both, where both are configured
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) from: Option<AuditPlace>,
+}
+
+/// A form of output.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum AuditFormat {
+    Table,
+    Json,
+    Csv,
+}
+
+/// A place where the audit is.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum AuditPlace {
+    File,
+    Database,
+}
+
+/// The end of a call, or the decision about one that did not run.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum OutcomeArg {
+    Ok,
+    Failed,
+    NotRun,
+    Refused,
+    Hidden,
+    Unknown,
+    Invalid,
+}
+
+impl OutcomeArg {
+    /// Returns the filter of a query.
+    pub(crate) fn filter(self) -> OutcomeFilter {
+        match self {
+            Self::Ok => OutcomeFilter::Outcome(Outcome::Ok),
+            Self::Failed => OutcomeFilter::Outcome(Outcome::Failed),
+            Self::NotRun => OutcomeFilter::Outcome(Outcome::NotRun),
+            Self::Refused => OutcomeFilter::Decision(CallDecision::Refused),
+            Self::Hidden => OutcomeFilter::Decision(CallDecision::Hidden),
+            Self::Unknown => OutcomeFilter::Decision(CallDecision::Unknown),
+            Self::Invalid => OutcomeFilter::Decision(CallDecision::Invalid),
+        }
+    }
+}
+
+/// The options of `doctor`.
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The options of `init`.
+#[derive(Args, Debug)]
+pub(crate) struct InitArgs {
+    /// Folder of the files, in no root
+    #[arg(long, value_name = "DIR", default_value = "/etc/coretools")]
+    pub(crate) folder: PathBuf,
+    /// User of the server, to whom the files belong. Default: the user who runs this
+    #[arg(long, value_name = "USER")]
+    pub(crate) user: Option<String>,
+    /// Name of the first token
+    #[arg(long, default_value = "first")]
+    pub(crate) name: String,
+    /// Role of the first token
+    #[arg(long, default_value = "dev")]
+    pub(crate) role: String,
+    /// Address to listen on, on this machine
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8717")]
+    pub(crate) listen: String,
 }
 
 /// The options of `health`.
@@ -192,11 +338,28 @@ pub(crate) enum TokenCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Give a token a new secret and print it; the one before holds for a while
+    ///
+    /// Name, role, roots and limits stay. The new secret holds as long as the one before was made for.
+    Rotate(RotateTokenArgs),
     /// Take a token away; a running server ends what it was used for
     Revoke {
         /// Name of the token
         name: String,
     },
+}
+
+/// The options of `token rotate`.
+#[derive(Args, Debug)]
+pub(crate) struct RotateTokenArgs {
+    /// Name of the token
+    pub(crate) name: String,
+    /// Time for which the secret before still holds: 15m, 1h, 2d; 0s ends it at once
+    #[arg(long, value_name = "TIME", default_value = "1h")]
+    pub(crate) overlap: String,
+    /// Time after which the new secret expires: 12h, 30d, 8w, never. Default: that of the one before
+    #[arg(long, value_name = "TIME")]
+    pub(crate) expires: Option<String>,
 }
 
 /// The options of `token new`.
@@ -211,9 +374,9 @@ pub(crate) struct NewTokenArgs {
     /// Folder that it may use; give it several times for several. Default: all that the server may
     #[arg(long = "only-root", value_name = "DIR")]
     pub(crate) only_roots: Vec<PathBuf>,
-    /// Time after which it expires: 12h, 30d, 8w. Default: never
-    #[arg(long, value_name = "TIME")]
-    pub(crate) expires: Option<String>,
+    /// Time after which it expires: 12h, 30d, 8w, never
+    #[arg(long, value_name = "TIME", default_value = "90d")]
+    pub(crate) expires: String,
     /// Requests in a second. Default: the server's
     #[arg(long, value_name = "N")]
     pub(crate) calls_per_second: Option<u64>,

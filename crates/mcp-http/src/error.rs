@@ -5,7 +5,10 @@ use crate::audit_store::AuditStoreError;
 use crate::auth::authenticator::PeerRuleError;
 use crate::auth::jwt::JwtError;
 use crate::auth::token_file::TokenFileError;
+use crate::auth::token_usage::TokenUsageError;
+use crate::commands::audit::AuditCommandError;
 use crate::commands::health::HealthError;
+use crate::commands::init::InitError;
 use crate::commands::token::TokenError;
 use crate::console_output::OutputError;
 use crate::net::address::AddressError;
@@ -36,6 +39,10 @@ pub(crate) enum Error {
     #[error(transparent)]
     Token(#[from] TokenError),
     #[error(transparent)]
+    AuditCommand(#[from] AuditCommandError),
+    #[error(transparent)]
+    Init(#[from] InitError),
+    #[error(transparent)]
     Health(#[from] HealthError),
     /// The configuration lets in somebody who should not be.
     #[error(transparent)]
@@ -61,6 +68,8 @@ pub(crate) enum Error {
     PeerRule(#[from] PeerRuleError),
     #[error(transparent)]
     TokenFile(#[from] TokenFileError),
+    #[error(transparent)]
+    TokenUsage(#[from] TokenUsageError),
     #[error(transparent)]
     PublicUrl(#[from] PublicUrlError),
     #[error(transparent)]

@@ -24,6 +24,7 @@ mod middleware;
 mod monitoring;
 mod net;
 mod oauth;
+mod process_usage;
 mod recent_calls;
 mod refusal;
 mod refusal_reason;
@@ -98,6 +99,9 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
     let _log = log::start(level, settings.redactor.clone(), log_layer)?;
     match cli.command {
         Some(Command::Token { command }) => return Ok(commands::token::run(&settings, command)?),
+        Some(Command::Audit { command }) => return Ok(commands::audit::run(&settings, &command)?),
+        Some(Command::Doctor(arguments)) => return Ok(commands::doctor::run(&settings, &arguments)?),
+        Some(Command::Init(arguments)) => return Ok(commands::init::run(&settings, &arguments)?),
         Some(Command::Health(arguments)) => return Ok(commands::health::run(&settings, &arguments)?),
         _ => {}
     }

@@ -1,5 +1,6 @@
 //! Metrics for Prometheus, as `OpenMetrics` text.
 
+use crate::process_usage::ProcessUsage;
 use crate::refusal_reason::RefusalReason;
 use core_tools::mcp::{CallRecord, Outcome};
 use prometheus_client::collector::Collector;
@@ -10,7 +11,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 /// The media type of [`Metrics::render`].
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -20,6 +23,8 @@ pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0
 pub(crate) struct Metrics {
     registry: Registry,
     calls: Family<OutcomeLabels, Counter>,
+    callers: Family<CallerLabels, Counter>,
+    named_callers: Mutex<HashSet<String>>,
     durations: Family<CallLabels, Histogram, fn() -> Histogram>,
     not_run: Family<DecisionLabels, Counter>,
     turned_away: Family<ReasonLabels, Counter>,
@@ -35,6 +40,18 @@ struct OutcomeLabels {
     role: String,
     outcome: &'static str,
 }
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CallerLabels {
+    caller: String,
+    outcome: &'static str,
+}
+
+/// The callers that have time series of their own. The calls of all others are counted together: an issuer of JWTs may name
+/// any number.
+const MAX_NAMED_CALLERS: usize = 200;
+/// The name of all other callers. No token and no other caller can have it.
+const OTHER_CALLERS: &str = "(others)";
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct CallLabels {
@@ -77,6 +94,22 @@ pub(crate) struct MetricsSnapshot {
     pub(crate) children: usize,
     /// The server is shutting down.
     pub(crate) draining: bool,
+    /// The tokens that are valid.
+    pub(crate) tokens: Vec<TokenTimes>,
+    /// The resources of this process.
+    pub(crate) process: ProcessUsage,
+    /// The version of this program.
+    pub(crate) version: &'static str,
+}
+
+/// The times of a token.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenTimes {
+    pub(crate) name: String,
+    /// The time at which it ends, in seconds since 1970.
+    pub(crate) expires: Option<u64>,
+    /// The time of its last use.
+    pub(crate) last_used: Option<u64>,
 }
 
 impl Default for Metrics {
@@ -84,6 +117,8 @@ impl Default for Metrics {
         let mut registry = Registry::default();
         let calls = Family::default();
         registry.register("coretools_calls", "Calls that ran, by their outcome", calls.clone());
+        let callers = Family::default();
+        registry.register("coretools_caller_calls", "Calls of a caller, by their outcome", callers.clone());
         let durations = Family::new_with_constructor((|| Histogram::new(BUCKETS)) as fn() -> Histogram);
         registry.register(
             "coretools_call_duration_seconds",
@@ -111,6 +146,8 @@ impl Default for Metrics {
         Self {
             registry,
             calls,
+            callers,
+            named_callers: Mutex::default(),
             durations,
             not_run,
             turned_away,
@@ -125,6 +162,8 @@ impl Default for Metrics {
 impl Metrics {
     /// Counts a call that has ended, or was not run.
     pub(crate) fn record_call(&self, record: &CallRecord<'_>) {
+        let caller = self.caller_label(record.caller.principal().unwrap_or_default());
+        self.callers.get_or_create(&CallerLabels { caller, outcome: record.outcome.as_str() }).inc();
         let outcome = match record.outcome {
             // Counted without its tool: a client can invent names, and each would be a time series.
             Outcome::NotRun => {
@@ -138,6 +177,19 @@ impl Metrics {
         let labels = CallLabels { tool: tool.clone(), role: role.clone() };
         self.durations.get_or_create(&labels).observe(record.duration.as_secs_f64());
         self.calls.get_or_create(&OutcomeLabels { tool, role, outcome }).inc();
+    }
+
+    /// Returns the name under which the calls of a caller are counted.
+    fn caller_label(&self, principal: &str) -> String {
+        let mut named = self.named_callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if named.contains(principal) {
+            return principal.to_owned();
+        }
+        if named.len() >= MAX_NAMED_CALLERS {
+            return OTHER_CALLERS.to_owned();
+        }
+        named.insert(principal.to_owned());
+        principal.to_owned()
     }
 
     /// Counts a request or a connection that was turned away.
@@ -177,6 +229,29 @@ impl Collector for MetricsSnapshot {
             }
         }
         let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        for (name, help, time) in [
+            (
+                "coretools_token_expires_timestamp_seconds",
+                "The time at which a token ends.",
+                (|token| token.expires) as fn(&TokenTimes) -> Option<u64>,
+            ),
+            ("coretools_token_last_used_timestamp_seconds", "The last use of a token here.", |token| {
+                token.last_used
+            }),
+        ] {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for token in &self.tokens {
+                if let Some(time) = time(token) {
+                    let labels = [("token", token.name.as_str())];
+                    ConstGauge::new(i64::try_from(time).unwrap_or(i64::MAX))
+                        .encode(family.encode_family(&labels)?)?;
+                }
+            }
+        }
+        let mut build =
+            encoder.encode_descriptor("coretools_build", "The running program.", None, MetricType::Info)?;
+        build.encode_info(&[("version", self.version)])?;
+        self.process.encode(&mut encoder)?;
         for (name, help, value) in [
             (
                 "coretools_calls_waiting",
@@ -208,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_call_is_in_every_bucket_that_it_fits_into() {
-        let (metrics, caller) = (Metrics::default(), Caller::new("dev"));
+        let (metrics, caller) = (Metrics::default(), Caller::new("dev").with_principal("ada"));
         for (duration, outcome) in [(3, Outcome::Ok), (700_000, Outcome::Failed), (0, Outcome::NotRun)] {
             let record = CallRecord::new(&caller, "read\"file", CallDecision::Refused, outcome);
             metrics.record_call(&record.duration(Duration::from_millis(duration)));
@@ -223,6 +298,16 @@ mod tests {
             approvals: vec![("allowed once", 4)],
             children: 2,
             draining: false,
+            tokens: vec![
+                TokenTimes {
+                    name: "ci".to_owned(),
+                    expires: Some(1_900_000_000),
+                    last_used: Some(1_800_000_000),
+                },
+                TokenTimes { name: "endless".to_owned(), expires: None, last_used: None },
+            ],
+            process: ProcessUsage::now(),
+            version: "1.2.3",
         };
         let text = metrics.render(snapshot);
         for line in [
@@ -238,11 +323,33 @@ mod tests {
             r#"coretools_audit_rows_total{outcome="lost"} 8"#,
             r#"coretools_approvals_total{answer="allowed once"} 4"#,
             "coretools_approvals_waiting 3",
+            r#"coretools_caller_calls_total{caller="ada",outcome="ok"} 1"#,
+            r#"coretools_caller_calls_total{caller="ada",outcome="not_run"} 1"#,
+            r#"coretools_token_expires_timestamp_seconds{token="ci"} 1900000000"#,
+            r#"coretools_token_last_used_timestamp_seconds{token="ci"} 1800000000"#,
+            r#"coretools_build_info{version="1.2.3"} 1"#,
+            "# TYPE process_cpu_seconds counter",
+            "# TYPE process_resident_memory_bytes gauge",
             "coretools_children 2",
             "coretools_draining 0",
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn however_many_callers_there_are_few_have_series_of_their_own() {
+        let metrics = Metrics::default();
+        for number in 0..2 * MAX_NAMED_CALLERS {
+            let caller = Caller::new("dev").with_principal(format!("jwt:{number}"));
+            metrics.record_call(&CallRecord::new(&caller, "read_file", CallDecision::Allowed, Outcome::Ok));
+        }
+        let mut text = String::new();
+        text::encode_registry(&mut text, &metrics.registry).unwrap();
+        assert_eq!(text.matches("coretools_caller_calls_total{").count(), MAX_NAMED_CALLERS + 1);
+        let others =
+            format!("coretools_caller_calls_total{{caller=\"(others)\",outcome=\"ok\"}} {MAX_NAMED_CALLERS}");
+        assert!(text.contains(&others), "{text}");
     }
 }

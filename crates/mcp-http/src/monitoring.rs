@@ -1,13 +1,16 @@
 //! `/healthz`, `/readyz` and `/metrics`.
 
 use crate::audit_store::AuditStore;
-use crate::metrics::{CONTENT_TYPE, MetricsSnapshot};
+use crate::auth::tokens::ActiveTokens;
+use crate::metrics::{CONTENT_TYPE, MetricsSnapshot, TokenTimes};
+use crate::process_usage::ProcessUsage;
 use crate::response;
 use crate::state::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use std::sync::atomic::Ordering;
+use std::time::SystemTime;
 
 /// Answers that the process lives.
 pub(crate) async fn healthz() -> Response {
@@ -38,6 +41,25 @@ pub(crate) async fn metrics(State(app): State<App>) -> Response {
         approvals: approvals.answered_counts(),
         children: app.workspaces.runner.running(),
         draining: app.shutting_down.is_cancelled(),
+        tokens: token_times(&app.authenticator.tokens()),
+        process: ProcessUsage::now(),
+        version: app.version,
     };
     response::document(StatusCode::OK, CONTENT_TYPE, app.metrics.render(snapshot))
+}
+
+/// Returns the times of the valid tokens, in the order of their names.
+fn token_times(tokens: &ActiveTokens) -> Vec<TokenTimes> {
+    let seconds =
+        |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).ok().map(|since| since.as_secs());
+    let mut times: Vec<TokenTimes> = tokens
+        .valid()
+        .map(|token| TokenTimes {
+            name: token.name.to_string(),
+            expires: token.expires_at.and_then(seconds),
+            last_used: token.last_used(),
+        })
+        .collect();
+    times.sort_by(|one, other| one.name.cmp(&other.name));
+    times
 }

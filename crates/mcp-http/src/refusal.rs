@@ -1,6 +1,6 @@
 //! Refusals: the answer to a request that is turned away, and its records in the metrics, the audit and the page.
 
-use crate::auth::error::AuthError;
+use crate::auth::error::{AuthError, MissingGrant, RefusedCaller, RefusedIdentity};
 use crate::auth::principal::Principal;
 use crate::limits::caller_limits::LimitRejection;
 use crate::net::address::ConnectionPeer;
@@ -33,22 +33,18 @@ pub(crate) fn note_over_limit(app: App, principal: &Principal, rejection: &Limit
 }
 
 /// Answers a request whose caller is not authenticated, with the challenge of RFC 6750 §3 and RFC 9728 §5.1.
-pub(crate) fn unauthenticated(app: App, error: &AuthError, peer: ConnectionPeer) -> Response {
+pub(crate) fn unauthenticated(app: App, refused: &RefusedCaller, peer: ConnectionPeer) -> Response {
+    let RefusedCaller { error, identity } = refused;
     let (status, reason, code) = match error {
         AuthError::Missing => (StatusCode::UNAUTHORIZED, RefusalReason::NoToken, None),
         AuthError::Invalid(_) | AuthError::UnknownKey => {
-            let why = match error {
-                AuthError::Invalid(why) => why,
-                _ => "its key is not known",
-            };
-            tracing::info!("refused a token from {}: {why}", peer.label());
             (StatusCode::UNAUTHORIZED, RefusalReason::BadToken, Some("invalid_token"))
         }
         AuthError::Insufficient(_) => {
             (StatusCode::FORBIDDEN, RefusalReason::Insufficient, Some("insufficient_scope"))
         }
     };
-    turn_away(app, peer, reason);
+    turn_away_bearer(app, peer, reason, error, identity);
     let mut challenge = "Bearer realm=\"coretools\"".to_owned();
     let mut add = |name: &str, value: &str| challenge.push_str(&format!(", {name}=\"{value}\""));
     if let Some(code) = code {
@@ -56,7 +52,8 @@ pub(crate) fn unauthenticated(app: App, error: &AuthError, peer: ConnectionPeer)
     }
     if let Some(oauth) = &app.oauth {
         let scope = match error {
-            AuthError::Insufficient(scope) => scope.as_ref(),
+            AuthError::Insufficient(MissingGrant::Scope(scope)) => Some(scope),
+            AuthError::Insufficient(MissingGrant::Role { .. }) => None,
             _ => oauth.scope.as_ref(),
         };
         if let Some(scope) = scope {
@@ -79,11 +76,42 @@ pub(crate) fn unauthenticated(app: App, error: &AuthError, peer: ConnectionPeer)
 /// Counts and records that a peer was turned away before it was authenticated.
 pub(crate) fn turn_away(app: App, peer: ConnectionPeer, reason: RefusalReason) {
     app.metrics.turned_away(reason);
-    // Not each is recorded: strangers could fill the audit.
+    record_turned_away(app, reason, &format!("{STRANGER}{}", peer.label()), "");
+}
+
+/// Counts and records that a bearer was turned away. The name of one whose signature holds is the principal of the record;
+/// the name that another gives itself is a part of the reason.
+fn turn_away_bearer(
+    app: App,
+    peer: ConnectionPeer,
+    reason: RefusalReason,
+    error: &AuthError,
+    identity: &RefusedIdentity,
+) {
+    if *error == AuthError::Missing {
+        return turn_away(app, peer, reason);
+    }
+    app.metrics.turned_away(reason);
+    let (peer, why) = (peer.label(), error.reason());
+    let (principal, why) = match identity {
+        RefusedIdentity::Unknown => (format!("{STRANGER}{peer}"), format!(": {why}")),
+        RefusedIdentity::Claimed(subject) => {
+            (format!("{STRANGER}{peer}"), format!(": {why}; it says it is `{subject}`, unverified"))
+        }
+        RefusedIdentity::Verified(name) => (name.clone(), format!(" from {peer}: {why}")),
+    };
+    tracing::info!("refused a token of {principal}{why}");
+    record_turned_away(app, reason, &principal, &why);
+}
+
+/// Records that a peer was turned away. Not each is recorded: strangers could fill the audit.
+fn record_turned_away(app: App, reason: RefusalReason, principal: &str, why: &str) {
     if let Some(left_out) = app.unauthenticated_peers.admit_record(reason) {
         let more = if left_out > 0 { format!(", and {left_out} before") } else { String::new() };
-        let caller = Caller::new("none").with_principal(format!("{STRANGER}{}", peer.label()));
-        record(app, &caller, &format!("http: {reason}{more}"));
+        let caller = Caller::new("none").with_principal(principal);
+        // The claims of a JWT are text of others.
+        let why = app.workspaces.full_host().redactor().redact(why);
+        record(app, &caller, &format!("http: {reason}{why}{more}"));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tools over the roots of each caller.
 
-use core_tools::mcp::{Host, HostError, WorkspaceEffects};
+use core_tools::mcp::{AuditLevel, Host, HostError, WorkspaceEffects};
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
 use role_policy::{Caller, Policy, ToolFacts};
@@ -65,7 +65,7 @@ impl Workspaces {
         let workspace = Arc::new(resources::workspace(&settings)?.for_remote_callers());
         let runner = resources::runner(&settings)?;
         let facts = toolsets::facts(&settings, &workspace, &runner)?;
-        let loaded = policy::configured(&settings, &facts)?;
+        let loaded = policy::at_start(&settings, &facts)?;
         settings.config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
@@ -83,10 +83,20 @@ impl Workspaces {
             host = host.toolset(toolset);
         }
         let audit = audit::open(&settings)?;
+        // Without an audit nobody reads the targets of calls.
+        let audit_level = match audit.is_some() || settings.config.http.audit_database.is_some() {
+            true => audit::level(&settings, AuditLevel::Targets),
+            false => AuditLevel::Names,
+        };
         if let Some(audit) = &audit {
             audit.set_confinement(level);
         }
-        let full_host = host.effects(Arc::new(effects.clone())).audit(audit).multi_tenant(true).build()?;
+        let full_host = host
+            .effects(Arc::new(effects.clone()))
+            .audit(audit)
+            .audit_level(audit_level)
+            .multi_tenant(true)
+            .build()?;
         Ok(Self {
             settings,
             runner,

@@ -50,6 +50,7 @@ mod reader_thread;
 mod server;
 mod server_tool;
 mod session;
+mod tool_definitions;
 #[cfg(feature = "url")]
 mod upstream_http;
 mod upstream_process;
@@ -63,6 +64,7 @@ pub use pinned_tools::{PinError, PinFileProblem, PinMode};
 pub use proxy::Proxy;
 pub use proxy_approvals::ProxyApprovals;
 pub use server::Upstream;
+pub use tool_definitions::{ToolDefinitions, ToolDefinitionsError};
 #[cfg(feature = "url")]
 pub use upstream_http::{RemoteError, RemoteServer};
 pub use upstream_process::UpstreamCommand;

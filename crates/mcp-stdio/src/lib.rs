@@ -24,6 +24,8 @@ mod approvals;
 mod atomic_file;
 mod call;
 mod cli;
+#[cfg(all(feature = "hooks", unix))]
+mod codex_environment;
 mod completions;
 #[cfg(feature = "context")]
 mod context;
@@ -114,6 +116,12 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
         Some(Command::Hook { command }) => return hook::run(program, &cli.options, command),
         #[cfg(all(feature = "hooks", target_os = "linux"))]
         Some(Command::Exec(arguments)) => return exec::exec(program, &cli.options, &arguments),
+        #[cfg(all(feature = "hooks", unix))]
+        Some(Command::CodexEnvironment(arguments)) if let Some(command) = arguments.command => {
+            return codex_environment::change_settings(&cli.options, &arguments, command);
+        }
+        #[cfg(all(feature = "hooks", feature = "sessions", target_os = "linux"))]
+        Some(Command::ExecHolder(arguments)) => return exec::background::hold(&arguments),
         #[cfg(all(feature = "hooks", target_os = "linux"))]
         Some(Command::Shell(arguments)) => return exec::shell(program, &cli.options, &arguments),
         _ => {}
@@ -148,6 +156,10 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
             let (flags, agent_command) = (cli.options.flags(), cli.options.agent_command.clone());
             let reread = move || read_settings::read(program, &flags, agent_command.clone());
             runtime.block_on(session::run(settings, command, reread))
+        }
+        #[cfg(all(feature = "hooks", unix))]
+        Some(Command::CodexEnvironment(arguments)) => {
+            runtime.block_on(codex_environment::run(settings, &arguments))
         }
         Some(Command::Tools { json, markdown }) => Ok(call::tools(&setup::server(settings)?, json, markdown)),
         Some(Command::Index(arguments)) => index::index(settings, &arguments),

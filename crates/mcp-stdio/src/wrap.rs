@@ -7,6 +7,7 @@ use crate::serve::{SHUTDOWN_LIMIT, cancel_on_signal};
 use clap::{Args, ValueEnum};
 use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects};
 use core_tools::redact::Redactor;
+use core_tools::workspace::Workspace;
 use mcp_proxy::{
     CallEnd, ObservedCall, PinMode, PolicyHandle, Proxy, ProxyApprovals, ProxyDecision, ProxyLimits,
     ProxyObserver, RemoteServer, ToolFilter, Upstream, UpstreamCommand,
@@ -263,7 +264,10 @@ struct AuditObserver {
 
 impl ProxyObserver for AuditObserver {
     fn starts(&self, call: &ObservedCall<'_>) -> std::io::Result<()> {
-        self.audit.start(call.caller, &self.redactor.redact(call.tool), call.arguments, call.bytes_in)
+        let tool = self.redactor.redact(call.tool);
+        let record = CallRecord::new(call.caller, &tool, CallDecision::Allowed, Outcome::NotRun)
+            .arguments(call.arguments, call.bytes_in);
+        self.audit.start(&record)
     }
 
     fn ended(&self, call: &ObservedCall<'_>, end: &CallEnd) {
@@ -291,8 +295,15 @@ impl ProxyObserver for AuditObserver {
     }
 }
 
+/// Returns what resolves the paths of a server that is started here.
+pub(crate) fn effects(workspace: Arc<Workspace>) -> Result<impl EffectResolver, Error> {
+    let folder = std::env::current_dir().map_err(Error::system("cannot find the current folder"))?;
+    let workspace = WorkspaceEffects::new(workspace, std::env::var_os("PATH"));
+    Ok(ServerEffects { workspace, folder })
+}
+
 /// Returns the server that is started as a child, in this folder and with our environment.
-fn child(command: Vec<OsString>, folder: PathBuf) -> Result<Upstream, Error> {
+pub(crate) fn child(command: Vec<OsString>, folder: PathBuf) -> Result<Upstream, Error> {
     let guardian = GuardianProgram::current_exe()
         .map_err(Error::system("cannot find out which file this program was started from"))?;
     let runner = Runner::builder().guardian(guardian).adopt_orphans().build();

@@ -18,6 +18,7 @@ use crate::limits::Limits;
 use crate::lines::OutputLine;
 use crate::network_namespace::NetworkNamespace;
 use crate::outcome::Stream;
+use crate::resource_limits::ResourceLimits;
 use crate::secrets::Secrets;
 use crate::stdin::Stdin;
 
@@ -44,6 +45,7 @@ pub struct Command {
     /// The caller whose run it is; see [`owned_by`](crate::owned_by).
     pub(crate) owner: Option<Arc<dyn RunOwner>>,
     pub(crate) confinement: Option<Confinement>,
+    pub(crate) resource_limits: ResourceLimits,
     pub(crate) network_namespace: Option<NetworkNamespace>,
     pub(crate) events: Option<EventOptions>,
     pub(crate) on_line: Option<LineCallback>,
@@ -116,6 +118,7 @@ impl Command {
             marker: true,
             owner: None,
             confinement: None,
+            resource_limits: ResourceLimits::default(),
             network_namespace: None,
             events: None,
             on_line: None,
@@ -173,6 +176,12 @@ impl Command {
         self
     }
 
+    /// Returns the value of an environment variable that [`env`](Self::env) or [`envs`](Self::envs) set. `None` for one that
+    /// the program may inherit.
+    pub fn env_value(&self, key: impl AsRef<OsStr>) -> Option<&OsStr> {
+        self.environment.changes.get(key.as_ref())?.as_deref()
+    }
+
     /// Removes an environment variable.
     #[must_use]
     pub fn env_remove(mut self, key: impl Into<OsString>) -> Self {
@@ -193,6 +202,14 @@ impl Command {
     #[must_use]
     pub fn marker(mut self, marker: bool) -> Self {
         self.marker = marker;
+        self
+    }
+
+    /// Limits what the programs of this command's [owner](crate::owned_by) use together. Nothing is limited by default.
+    /// A run in the [foreground](crate::ForegroundRun) is not.
+    #[must_use]
+    pub fn resource_limits(mut self, limits: ResourceLimits) -> Self {
+        self.resource_limits = limits;
         self
     }
 
@@ -413,6 +430,7 @@ impl fmt::Debug for Command {
             .field("merge_stderr", &self.merge_stderr)
             .field("limits", &self.limits)
             .field("confinement", &self.confinement)
+            .field("resource_limits", &self.resource_limits)
             .field("label", &self.label)
             .finish_non_exhaustive()
     }

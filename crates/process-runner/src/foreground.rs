@@ -1,7 +1,7 @@
 //! Runs a command in the foreground, as `timeout(1)` does: with the streams, the terminal and the signals of this process.
 
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::process::Pid;
 
@@ -9,6 +9,7 @@ use crate::command::Command;
 use crate::environment::InheritedEnv;
 use crate::error::{Error, SpawnErrorKind};
 use crate::guardian::{GuardianLink, GuardianProgram};
+use crate::limits::Limits;
 use crate::outcome::ExitStatus;
 use crate::tree::RunId;
 use crate::tree::foreground::{self, ForegroundTree, TreeOwner};
@@ -21,24 +22,25 @@ use crate::tree::foreground::{self, ForegroundTree, TreeOwner};
 /// takes over all signals. Linux only.
 ///
 /// ```no_run
-/// use process_runner::{Command, ForegroundRun};
+/// use process_runner::{Command, ForegroundRun, Limits};
 /// use std::time::Duration;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let command = Command::new("make", std::env::current_dir()?).arg("test");
-/// let end = ForegroundRun::new(command).timeout(Duration::from_secs(600)).run()?;
+/// let limits = Limits::default().timeout(Duration::from_secs(600));
+/// let command = Command::new("make", std::env::current_dir()?).arg("test").limits(limits);
+/// let end = ForegroundRun::new(command).run()?;
 /// std::process::exit(process_runner::end_as(&end));
 /// # }
 /// ```
 #[derive(Debug)]
 pub struct ForegroundRun {
     command: Command,
-    timeout: Option<Duration>,
-    idle_timeout: Option<Duration>,
-    term_grace: Duration,
     guardian: Option<GuardianProgram>,
     ends_with: Option<u32>,
 }
+
+/// Is told the end of a command whose background goes on.
+type CommandEndCallback = Box<dyn FnOnce(&ForegroundEnd)>;
 
 /// The end of a run in the foreground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +50,8 @@ pub enum ForegroundEnd {
     Ended {
         /// The way in which it ended.
         status: ExitStatus,
-        /// The processes that it left behind, which were killed.
+        /// The processes that it left behind. They were killed, or go on where
+        /// [`run_keeping_background`](ForegroundRun::run_keeping_background) says so.
         leftovers: usize,
     },
     /// It ran longer than the time limit and was ended.
@@ -60,32 +63,13 @@ pub enum ForegroundEnd {
 }
 
 impl ForegroundRun {
-    /// Creates a run of `command` without limits. Of the command, its program, arguments, folder, environment and
-    /// confinement count.
+    /// Creates a run of `command`. Of the command, its program, arguments, folder, environment and confinement count, and of
+    /// its [limits](crate::Command::limits) those on time: without any, it runs as long as it will.
+    ///
+    /// The output passes by untouched, so the idle limit is over when nothing in the tree has used a processor, read or
+    /// written for that long.
     pub fn new(command: Command) -> Self {
-        Self {
-            command,
-            timeout: None,
-            idle_timeout: None,
-            term_grace: Duration::from_secs(2),
-            guardian: None,
-            ends_with: None,
-        }
-    }
-
-    /// Sets the time after which the command is ended. The default is none.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
-    /// Sets the time after which the command is ended if nothing in its tree has used a processor, read or written. The
-    /// output passes by untouched, so this is what is looked at.
-    #[must_use]
-    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.idle_timeout = Some(timeout);
-        self
+        Self { command, guardian: None, ends_with: None }
     }
 
     /// Sets the guardian, which ends the run if this process is killed.
@@ -107,6 +91,23 @@ impl ForegroundRun {
     /// # Errors
     /// The command did not start, or cannot be followed.
     pub fn run(self) -> Result<ForegroundEnd, Error> {
+        self.run_tree(None)
+    }
+
+    /// Runs the command to its end as [`run`](Self::run) does, and lets go on what it has left in the background. `on_end` is
+    /// told the end of the command. The call returns when nothing is left; a signal that asks this process to end, such as
+    /// `SIGTERM`, ends the background.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn run_keeping_background(
+        self,
+        on_end: impl FnOnce(&ForegroundEnd) + 'static,
+    ) -> Result<ForegroundEnd, Error> {
+        self.run_tree(Some(Box::new(on_end)))
+    }
+
+    fn run_tree(self, on_end: Option<CommandEndCallback>) -> Result<ForegroundEnd, Error> {
         self.command.check_input()?;
         let failed = |error: io::Error| Error::from(self.command.error(SpawnErrorKind::Other, Some(error)));
         let owner = match self.ends_with.and_then(|pid| Pid::from_raw(pid.cast_signed())) {
@@ -117,7 +118,7 @@ impl ForegroundRun {
             return Ok(ForegroundEnd::OwnerEnded);
         }
         let inherited = InheritedEnv::without(&[]);
-        let run = RunId::next();
+        let run = RunId::next().map_err(failed)?;
         let guardian = self.guardian.clone().map(GuardianLink::new);
         // Announced before the start, so that no moment is unwatched.
         let supervised =
@@ -129,7 +130,21 @@ impl ForegroundRun {
             guardian.as_ref().and_then(GuardianLink::pid),
         )?;
         let end = self.follow(&mut tree, &owner);
-        let leftovers = tree.end(matches!(end, ForegroundEnd::Ended { .. }));
+        let ended_itself = matches!(end, ForegroundEnd::Ended { .. });
+        let leftovers = match (on_end, end) {
+            (Some(on_end), ForegroundEnd::Ended { status, .. }) => {
+                on_end(&ForegroundEnd::Ended { status, leftovers: tree.background() });
+                let limits = self.command.limits.clone().unwrap_or_else(Limits::unlimited);
+                tree.wait_for_background(limits.term_grace);
+                tree.end(ended_itself)
+            }
+            (Some(on_end), end) => {
+                let leftovers = tree.end(ended_itself);
+                on_end(&end);
+                leftovers
+            }
+            (None, _) => tree.end(ended_itself),
+        };
         drop(supervised);
         if let Some(guardian) = guardian {
             guardian.dismiss();
@@ -143,23 +158,24 @@ impl ForegroundRun {
     /// Passes signals on until the command has ended or must end.
     fn follow(&self, tree: &mut ForegroundTree, owner: &TreeOwner) -> ForegroundEnd {
         let started = Instant::now();
-        let deadline = self.timeout.and_then(|timeout| started.checked_add(timeout));
-        let mut idle = self.idle_timeout.map(|timeout| foreground::IdleWatch::new(timeout, tree));
+        let limits = self.command.limits.clone().unwrap_or_else(Limits::unlimited);
+        let deadline = limits.timeout.and_then(|timeout| started.checked_add(timeout));
+        let mut idle = limits.idle_timeout.map(|timeout| foreground::IdleWatch::new(timeout, tree));
         loop {
             if let Some(status) = tree.exit_status() {
                 return ForegroundEnd::Ended { status, leftovers: 0 };
             }
             let now = Instant::now();
             if deadline.is_some_and(|deadline| deadline <= now) {
-                tree.terminate(self.term_grace);
+                tree.terminate(limits.term_grace);
                 return ForegroundEnd::TimedOut;
             }
             if idle.as_mut().is_some_and(|idle| idle.is_over(now, tree)) {
-                tree.terminate(self.term_grace);
+                tree.terminate(limits.term_grace);
                 return ForegroundEnd::IdleTimedOut;
             }
             if owner.has_ended() {
-                tree.terminate(self.term_grace);
+                tree.terminate(limits.term_grace);
                 return ForegroundEnd::OwnerEnded;
             }
             let next = deadline.into_iter().chain(idle.as_ref().map(foreground::IdleWatch::next_look)).min();
@@ -167,6 +183,14 @@ impl ForegroundRun {
             tree.pass_signals_on();
         }
     }
+}
+
+/// Gives the standard streams of this process back: `/dev/null` takes their place, so that nobody waits for their end.
+///
+/// # Errors
+/// There is no `/dev/null`, or it cannot be opened.
+pub fn release_standard_streams() -> io::Result<()> {
+    foreground::release_standard_streams()
 }
 
 /// The exit code of a command that was ended at a limit, which `timeout(1)` uses too.

@@ -1,6 +1,7 @@
 //! The processes that a finished run has left alive, and the caller to whom they belong.
 
-use std::fmt::Debug;
+use std::any::Any;
+use std::fmt::{self, Debug};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::leftover_state::LeftoverState;
 use crate::outcome::LeftoverProcess;
 use crate::reaper::{self, MemberAction};
-use crate::tree::ProcessLeader;
+use crate::tree::{LeaderHold, ProcessLeader, ProcessStamp};
 
 tokio::task_local! {
     /// The owner of the runs that the current task starts.
@@ -21,8 +22,21 @@ pub trait RunOwner: Debug + Send + Sync {
     /// Returns the name, by which runs of the same owner are told from those of others.
     fn name(&self) -> &str;
 
-    /// Takes over what a run of this owner has left alive. It is called before the run is over, and must not block.
-    fn take_leftovers(&self, tree: LeftoverTree);
+    /// Takes over what a run of this owner has left alive, or has it ended. It is called before the run is over, and must
+    /// not block.
+    fn take_leftovers(&self, tree: LeftoverTree) -> LeftoverDecision;
+}
+
+/// The decision of a [`RunOwner`] about what a run has left alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftoverDecision {
+    /// It may go on.
+    Keep,
+    /// It is killed. The run's output says so of each process.
+    End {
+        /// The reason, for the caller.
+        reason: String,
+    },
 }
 
 /// Runs `future`; every run that it starts belongs to `owner`, and so does what such a run leaves alive.
@@ -60,7 +74,7 @@ impl LeftoverTree {
 
     /// Returns the number of the run, which no other run of this process has.
     pub fn run_number(&self) -> u64 {
-        self.0.leader.run().0
+        self.0.leader.run().number
     }
 
     /// Returns the name of the run's owner; see [`owned_by`].
@@ -89,6 +103,16 @@ impl LeftoverTree {
     /// Returns true once all of them have ended.
     pub fn has_ended(&self) -> bool {
         self.0.leader.is_reaped()
+    }
+
+    /// Keeps `value`, such as a permit, until the processes have ended.
+    pub fn hold(&self, value: impl Any + Send + Sync) {
+        let leader = &self.0.leader;
+        leader.hold(Box::new(HeldValue(Box::new(value))));
+        // Nothing would drop it later.
+        if leader.is_reaped() {
+            leader.release();
+        }
     }
 
     /// Asks the processes to end, kills them after `grace`, and waits for their end. Returns the pids of those that
@@ -123,6 +147,19 @@ impl LeftoverTree {
     }
 }
 
+/// A value that a caller keeps with a tree.
+struct HeldValue(#[allow(dead_code, reason = "it is there to be dropped")] Box<dyn Any + Send + Sync>);
+
+impl LeaderHold for HeldValue {
+    fn adopted(&self, _process: ProcessStamp) {}
+}
+
+impl Debug for HeldValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeldValue")
+    }
+}
+
 /// The trees that the runs of one runner have left alive.
 #[derive(Debug, Default)]
 pub(crate) struct LeftoverRegistry {
@@ -135,19 +172,23 @@ impl LeftoverRegistry {
         self.trees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a tree, has the reaper watch it, and gives it to the owner of its run. After [`close`](Self::close) it is killed instead.
-    pub(crate) fn add(&self, tree: &LeftoverTree, owner: Option<&dyn RunOwner>) {
+    /// Records a tree, has the reaper watch it, and gives it to the owner of its run. It is killed if the owner wants that,
+    /// and after [`close`](Self::close).
+    pub(crate) fn add(&self, tree: &LeftoverTree, owner: Option<&dyn RunOwner>) -> LeftoverDecision {
         let mut trees = self.lock();
         if self.closed.load(Ordering::Acquire) {
-            return tree.kill();
+            tree.kill();
+            return LeftoverDecision::Keep;
         }
         trees.retain(|tree| !tree.has_ended());
         reaper::watch(Arc::clone(&tree.0));
         trees.push(tree.clone());
         drop(trees);
-        if let Some(owner) = owner {
-            owner.take_leftovers(tree.clone());
+        let decision = owner.map_or(LeftoverDecision::Keep, |owner| owner.take_leftovers(tree.clone()));
+        if matches!(decision, LeftoverDecision::End { .. }) {
+            tree.kill();
         }
+        decision
     }
 
     /// Returns the trees that have not ended.

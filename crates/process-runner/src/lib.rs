@@ -75,6 +75,7 @@ mod network_namespace_error;
 mod outcome;
 #[cfg(unix)]
 mod reaper;
+mod resource_limits;
 mod runner;
 mod running;
 mod secrets;
@@ -101,14 +102,17 @@ pub use environment::EnvPolicy;
 pub use error::{Error, SpawnError, SpawnErrorKind, SystemResource};
 pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEvent};
 #[cfg(target_os = "linux")]
-pub use foreground::{ForegroundEnd, ForegroundRun, end_as};
-pub use leftover::{LeftoverTree, RunOwner, owned_by};
+pub use foreground::{ForegroundEnd, ForegroundRun, end_as, release_standard_streams};
+pub use leftover::{LeftoverDecision, LeftoverTree, RunOwner, owned_by};
 pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
 pub use lines::OutputLine;
 pub use network_namespace::NetworkNamespace;
 pub use network_namespace_error::NetworkNamespaceError;
 pub use outcome::{
     Containment, ExitStatus, LeftoverProcess, Output, ResourceUsage, StdinReport, Stream, Termination,
+};
+pub use resource_limits::{
+    CgroupUnavailable, ExceededLimit, ResourceControl, ResourceControls, ResourceLimits,
 };
 pub use runner::{Runner, RunnerBuilder};
 pub use running::Running;

@@ -27,13 +27,24 @@ impl NetworkNamespace {
         NamespaceHandle::create().map(Self)
     }
 
-    /// Calls `work` on a thread inside the namespace, and returns its result. Sockets that `work` makes stay in the
-    /// namespace, whichever thread uses them later.
+    /// Calls `work` inside the namespace, and returns its result. Sockets that `work` makes stay in the namespace, whichever
+    /// thread uses them later.
+    ///
+    /// `work` runs on a new thread if this process has the privileges of root. Otherwise only a process without other
+    /// threads can enter the namespace: `work` then runs in a child process that shares the memory and the descriptors of
+    /// this one (`CLONE_VM` and `CLONE_FILES`), while the calling thread waits. It must not depend on the number of its
+    /// thread or process, must not start threads or processes, and must not panic.
     ///
     /// # Errors
-    /// The thread cannot be made, cannot enter the namespace, or panicked.
+    /// The thread or the process cannot be made, cannot enter the namespace, or died.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
         self.0.run(work)
+    }
+
+    /// Returns true if no other clone of this value exists, no program waits to start in the namespace, and none runs in it.
+    /// Namespaces that were prepared for programs in it are given up.
+    pub fn is_unused(&self) -> bool {
+        self.0.is_unused()
     }
 
     #[cfg(target_os = "linux")]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::capture::CapturedStream;
 use crate::confine::ConfinementStatus;
+use crate::resource_limits::ExceededLimit;
 use crate::signal::signal_name;
 
 /// One of the two output streams.
@@ -149,6 +150,9 @@ pub struct LeftoverProcess {
     pub held_pipe: bool,
     /// True if it was sent `SIGKILL`.
     pub killed: bool,
+    /// The reason for that if the run's owner did not let it go on; see [`LeftoverDecision`](crate::LeftoverDecision).
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub refused: Option<String>,
 }
 
 /// The use that the program made of its standard input.
@@ -220,6 +224,10 @@ pub struct Output {
     /// started.
     #[cfg_attr(feature = "serde", serde(default))]
     pub confinement: Option<ConfinementStatus>,
+    /// The [limits](crate::ResourceLimits) that the programs of the run's owner met while it went on, where a cgroup
+    /// limits them.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub exceeded_limits: Vec<ExceededLimit>,
 }
 
 /// The most lines of output in the text of [`Error::Failed`](crate::Error::Failed).

@@ -268,7 +268,7 @@ impl Runner {
 
         // Before the start: what has started must be certain of an end.
         reaper::ensure_running().map_err(|error| command.error(spawn_kind(&error), Some(error)))?;
-        let run = RunId::next();
+        let run = RunId::next().map_err(|error| command.error(SpawnErrorKind::Other, Some(error)))?;
         // The guardian knows of the run before it starts, so that no death of this process falls in between.
         let supervised = match &self.inner.guardian {
             Some(guardian) => Some(
@@ -286,7 +286,9 @@ impl Runner {
             let live = LiveRun::new(&self.inner);
             move |is_abandoned: &(dyn Fn() -> bool + Sync)| {
                 let is_over = || is_abandoned() || command.cancel.is_cancelled();
-                let started = tree::launch(&command, &inherited, busy_retry, run, child_ends, &is_over);
+                let started = tree::launch(&command, &inherited, busy_retry, run, &child_ends, &is_over);
+                // Only the child may hold them: their end tells that nobody writes any more.
+                drop(child_ends);
                 let started = started.map(|started| {
                     if let Some(supervised) = &supervised {
                         supervised.started(&started.leader);
@@ -387,6 +389,7 @@ impl Runner {
             leftovers: Vec::new(),
             containment: if command.marker { Containment::SessionAndMarker } else { Containment::Session },
             confinement: None,
+            exceeded_limits: Vec::new(),
         };
         let events = command.events.map(|options| {
             let (queue, events) = EventQueue::new(options);
@@ -428,8 +431,11 @@ impl Runner {
 
 /// Kills the adopted orphans of runs that are over, until none is left.
 async fn sweep_orphans() {
+    // Nothing was ever started: the pass would look at every process of the machine in vain.
+    if !reaper::was_started() {
+        return;
+    }
     let give_up_at = Instant::now() + SWEEP_TIME;
-    // There is no thread to ask if nothing was ever started.
     while tree::adopts_orphans() && reaper::ensure_running().is_ok() && Instant::now() < give_up_at {
         match reaper::sweep().await {
             Ok(true) => tokio::time::sleep(Duration::from_millis(1)).await,

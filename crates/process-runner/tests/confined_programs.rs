@@ -3,39 +3,34 @@
 #![allow(clippy::disallowed_methods, reason = "the tests prepare projects and look at what the runs did")]
 #![cfg(target_os = "linux")]
 
+mod confined_place;
+
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use process_runner::{
-    CancellationToken, Command, Confinement, ConfinementLevel, Error, Limits, Output, Runner, SpawnErrorKind,
+    CancellationToken, Command, Confinement, Error, Limits, Output, Runner, SpawnErrorKind,
     SystemCallPermission, TerminalSize, Termination,
 };
 
+use confined_place::ConfinedPlace;
+
 struct Project {
-    folder: tempfile::TempDir,
+    place: ConfinedPlace,
     root: PathBuf,
 }
 
 impl Project {
-    /// Returns `None` where the default level is missing. In CI that fails the test.
     fn new() -> Option<Self> {
-        let status = Confinement::new().network(true).status();
-        if status.level < ConfinementLevel::Namespaces {
-            skipped_tests::require(None::<()>, &status.to_string())?;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap().join("root");
-        for name in ["root", "temp"] {
-            fs::create_dir(root.with_file_name(name)).unwrap();
-        }
-        Some(Self { folder, root })
+        let place = ConfinedPlace::at_default_level()?;
+        let root = place.root();
+        Some(Self { place, root })
     }
 
     fn confinement(&self) -> Confinement {
-        let temp = self.folder.path().canonicalize().unwrap().join("temp");
-        Confinement::project([&self.root], temp)
+        self.place.confinement().network(true)
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -232,8 +227,7 @@ async fn a_program_in_a_terminal_has_it_as_its_own() {
 async fn a_folder_that_was_opened_outside_leads_nowhere_but_into_the_namespace() {
     let project = project!();
     fs::create_dir(project.root.join("sub")).unwrap();
-    let outside = project.folder.path().join("outside");
-    fs::create_dir(&outside).unwrap();
+    let outside = project.place.outside();
     let open = |path: &Path| OwnedFd::from(fs::File::open(path).unwrap());
     let command = |folder: &Path| {
         let script = "pwd; ls -d ../../outside /proc/1/root ../../../../../../../../../etc/passwd";
@@ -267,7 +261,7 @@ async fn a_root_that_is_made_anew_is_the_new_one() {
     fs::remove_dir_all(&project.root).unwrap();
     project.write("new", "new");
     assert_eq!(project.works("ls && cat new").await, "new\nnew");
-    let link = project.folder.path().join("link");
+    let link = project.place.path().join("link");
     std::os::unix::fs::symlink(&project.root, &link).unwrap();
     let confinement = project.confinement().read(link.join("new"));
     let output =

@@ -7,16 +7,19 @@
 #![allow(clippy::print_stdout, reason = "the run as another user tells its results this way")]
 #![cfg(target_os = "linux")]
 
+mod confined_place;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use process_runner::{Command, Confinement, ConfinementLevel, Limits};
+
+use confined_place::{ConfinedPlace, is_root};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -142,8 +145,7 @@ fn shared_memory_key() -> u32 {
 
 /// The target of the attacks.
 struct Targets {
-    folder: tempfile::TempDir,
-    root: PathBuf,
+    place: ConfinedPlace,
     token: PathBuf,
     name: String,
     tcp: TcpListener,
@@ -153,14 +155,10 @@ struct Targets {
 
 impl Targets {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().canonicalize().unwrap();
-        for name in ["root", "temp", "outside"] {
-            fs::create_dir(path.join(name)).unwrap();
-        }
-        let (root, token) = (path.join("root"), path.join("outside/token"));
+        let place = ConfinedPlace::new();
+        let token = place.outside().join("token");
         fs::write(&token, "sesame").unwrap();
-        fs::write(root.join("inside"), "").unwrap();
+        fs::write(place.root().join("inside"), "").unwrap();
         let name = format!("process-runner-escapes-{}", std::process::id());
         for shared in ["/dev/shm", "/tmp"] {
             fs::write(Path::new(shared).join(&name), "sesame").unwrap();
@@ -174,16 +172,15 @@ impl Targets {
             }
         });
         let sockets = [
-            UnixListener::bind(path.join("outside/socket")).unwrap(),
+            UnixListener::bind(place.outside().join("socket")).unwrap(),
             UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap(),
         ];
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        Self { folder, root, token, name, tcp, udp, _sockets: sockets }
+        Self { place, token, name, tcp, udp, _sockets: sockets }
     }
 
     fn confinement(&self, level: ConfinementLevel) -> Confinement {
-        let temp = self.folder.path().canonicalize().unwrap().join("temp");
-        Confinement::project([&self.root], temp).network(false).level(level)
+        self.place.confinement().level(level)
     }
 
     /// Returns true if the attack fails on this level. It panics if the script did not get as far as the attack.
@@ -192,11 +189,11 @@ impl Targets {
             "{PRELUDE}\ntry:\n    exec(os.environ['ATTACK'])\nexcept OSError as error:\n    print('stopped:', \
              error)\nelse:\n    print('got through')"
         );
-        let command = Command::new(PYTHON, &self.root)
+        let command = Command::new(PYTHON, self.place.root())
             .args(["-c", &script])
             .env("ATTACK", attack.script)
             .env("TOKEN", &self.token)
-            .env("OUTSIDE", self.token.parent().unwrap())
+            .env("OUTSIDE", self.place.outside())
             .env("SERVER", std::process::id().to_string())
             .env("ABSTRACT", &self.name)
             .env("SHM", &self.name)
@@ -252,10 +249,6 @@ impl Drop for SharedMemory {
         drop(self.0.stdin.take());
         self.0.wait().ok();
     }
-}
-
-fn is_root() -> bool {
-    fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
 /// Makes every attack on every level. Returns a line for each that says which levels stop it.
@@ -319,26 +312,5 @@ fn each_level_stops_the_same_for_a_user_without_privileges() {
     if !is_root() || !every_level_is_there() {
         return;
     }
-    let Some(setpriv) = skipped_tests::require(
-        Path::new("/usr/bin/setpriv").exists().then_some("/usr/bin/setpriv"),
-        "no setpriv; it is part of util-linux",
-    ) else {
-        return;
-    };
-    // The user may not enter the folder of the build.
-    let folder = tempfile::tempdir().unwrap();
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let program = folder.path().join("escapes");
-    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    let output = std::process::Command::new(setpriv)
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"])
-        .arg(&program)
-        .args(["each_level_stops_what_the_table_says", "--exact", "--nocapture"])
-        .env("TMPDIR", "/tmp")
-        .current_dir("/")
-        .output()
-        .unwrap();
-    let text =
-        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    confined_place::run_as_another_user("each_level_stops_what_the_table_says");
 }

@@ -181,6 +181,40 @@ async fn programs_of_one_namespace_reach_each_other() {
 }
 
 #[tokio::test]
+async fn a_namespace_is_unused_once_nothing_can_start_or_run_in_it() {
+    let Some(fixture) = NamespaceFixture::new() else { return };
+    let namespace = NetworkNamespace::create().unwrap();
+    assert!(namespace.is_unused());
+    let other = namespace.clone();
+    assert!(!namespace.is_unused());
+    drop(other);
+    // A command that waits, one that runs, and what it leaves running in the background.
+    for level in [ConfinementLevel::Filesystem, ConfinementLevel::Namespaces] {
+        let script =
+            "print('ready', flush=True); sys.stdin.read(1); os.fork() or (os.setsid(), time.sleep(600))";
+        let command = fixture.python(&format!("import time; {script}"), &[]).stdin(Stdin::Piped);
+        let command =
+            command.confined(fixture.confinement().level(level)).network_namespace(namespace.clone());
+        assert!(!namespace.is_unused(), "{level}");
+        let mut run = process_runner::Runner::new().start(command).await.unwrap();
+        while run.snapshot(Stream::Stdout, 0, 100).bytes.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert!(!namespace.is_unused(), "{level}");
+        run.terminate();
+        run.wait().await.unwrap();
+        drop(run);
+        let deadline = std::time::Instant::now() + Duration::from_secs(30);
+        while !namespace.is_unused() {
+            assert!(std::time::Instant::now() < deadline, "{level}: still in use");
+            tokio::task::yield_now().await;
+        }
+    }
+    // It still works.
+    assert!(namespace.run(|| TcpListener::bind("127.0.0.1:0")).unwrap().is_ok());
+}
+
+#[tokio::test]
 async fn a_namespace_without_a_confinement_is_refused() {
     let Some(fixture) = NamespaceFixture::new() else { return };
     let command = fixture.python("pass", &[]).network_namespace(fixture.namespace.clone());
@@ -218,7 +252,7 @@ fn the_same_holds_for_a_user_without_privileges() {
         .unwrap();
     let text =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && text.contains("7 passed"), "{text}");
+    assert!(output.status.success() && text.contains("8 passed"), "{text}");
 }
 
 /// Runs a program at each level of confinement, on which it depends how the namespace is entered.

@@ -57,6 +57,8 @@ fn secrets() -> Vec<SecretSample> {
     add("gitlab-token", "PRIVATE-TOKEN: ", token("glpat-", BASE64_URL, 20), "");
     add("gitlab-token", "'", format!("{}.01.{}", token("glpat-", BASE64_URL, 27), "0z1x2c3v4"), "'");
     add("gitlab-token", "runner ", token("glrt-", BASE64_URL, 20), " registered");
+    add("coretools-token", "Token: ", token("ctk_0123456789ab_", BASE64_URL, 43), " is for ada");
+    add("coretools-token", "curl -H 'X: ", token("ctk_0123456789ab_", BASE64_URL, 49), "'");
     add("bitbucket-token", "x-token-auth:", token("ATBB", ALNUM, 32), " ");
     add("aws-access-key-id", "aws_access_key_id = ", token("AKIA", UPPER, 16), "\n");
     add("aws-access-key-id", "\"AccessKeyId\": \"", token("ASIA", UPPER, 16), "\",");
@@ -293,6 +295,7 @@ fn harmless() -> Vec<String> {
         "let ciordering_for_all_the_elements_in_list = 1;",
         "api_organisation_membership_requests_path",
         "glpat-short",
+        "ctk_0123456789ab is the id of a token",
         "key-value-store-with-a-very-long-name-2",
         // Addresses without a password.
         "https://example.org:8080/path/to/some/page@2x.png",

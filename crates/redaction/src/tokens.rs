@@ -146,6 +146,8 @@ static TOKENS: &[TokenShape] = &[
     at_least("nvapi-", "nvidia-key", URL, 60),
     at_least("lsv2_pt_", "langsmith-key", WORD, 32),
     at_least("lsv2_sk_", "langsmith-key", WORD, 32),
+    // This project's own, of mcp-http: an id of 12 digits, `_`, and 43 characters of secret; 6 of checksum may follow
+    with_digit(at_least("ctk_", "coretools-token", URL, 56)),
     // Registries
     exactly("npm_", "npm-token", ALNUM, 36),
     at_least("pypi-AgE", "pypi-token", URL, 40),

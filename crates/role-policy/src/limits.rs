@@ -12,6 +12,12 @@ pub struct RoleLimits {
     pub max_argument_bytes: Option<u64>,
     /// The longest time limit in seconds that a call may ask for or run to.
     pub max_seconds: Option<u64>,
+    /// The most memory in MiB that the programs of one caller use together.
+    pub max_memory_mib: Option<u64>,
+    /// The most processes and threads that the programs of one caller have together.
+    pub max_processes: Option<u64>,
+    /// The share of the processors for the programs of one caller, from 1 to 10000; 100 is that of programs without it.
+    pub cpu_weight: Option<u64>,
 }
 
 impl RoleLimits {
@@ -28,6 +34,9 @@ impl RoleLimits {
             concurrent_calls: lower(self.concurrent_calls, other.concurrent_calls),
             max_argument_bytes: lower(self.max_argument_bytes, other.max_argument_bytes),
             max_seconds: lower(self.max_seconds, other.max_seconds),
+            max_memory_mib: lower(self.max_memory_mib, other.max_memory_mib),
+            max_processes: lower(self.max_processes, other.max_processes),
+            cpu_weight: lower(self.cpu_weight, other.cpu_weight),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::problem::{LoadError, PolicyProblem, Severity};
 use crate::quoted::quoted;
 use crate::rule::{Rule, ToolSelector};
 use crate::tool::{Call, OwnedToolFacts, ToolFacts};
+use egress_proxy::{Host, NetworkAccess};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ impl Policy {
     /// Everything that is wrong with the file: what cannot be read, unknown keys, roles and tools, roles that
     /// extend each other in a circle, examples that do not hold.
     pub fn load(text: &str, file: &str, tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, LoadError> {
-        Self::load_for(text, file, tools, tools.is_empty())
+        Self::load_for(text, file, tools, tools.is_empty(), MeaningChecks::Made)
     }
 
     /// Compiles the built-in policy ([`BUILTIN`]) for a server that has the tools it names, or some of them: what is
@@ -56,7 +57,21 @@ impl Policy {
     ///
     /// Tools of the server have its names and are others, so that its examples do not hold.
     pub fn builtin(tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, LoadError> {
-        let mut loaded = Self::load_for(BUILTIN, "built-in", tools, true)?;
+        Self::load_builtin(tools, MeaningChecks::Made)
+    }
+
+    /// Compiles the built-in policy as [`builtin`](Self::builtin) does, without its examples and without looking for roles
+    /// that lend more than they have: for tools with which a test loads it. The checks take most of the time of a load.
+    ///
+    /// # Errors
+    ///
+    /// The text of the policy cannot be read.
+    pub fn builtin_unchecked(tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, LoadError> {
+        Self::load_builtin(tools, MeaningChecks::Skipped)
+    }
+
+    fn load_builtin(tools: &[ToolFacts<'_>], checks: MeaningChecks) -> Result<LoadedPolicy, LoadError> {
+        let mut loaded = Self::load_for(BUILTIN, "built-in", tools, true, checks)?;
         // An operator could do nothing about a warning in a file that is part of the program.
         loaded.warnings.clear();
         Ok(loaded)
@@ -68,12 +83,14 @@ impl Policy {
         file: &str,
         tools: &[ToolFacts<'_>],
         partial: bool,
+        checks: MeaningChecks,
     ) -> Result<LoadedPolicy, LoadError> {
         let mut problems = Vec::new();
         let draft = read(text, file, &mut problems);
         // Compiled also after errors of `read`: the checks then find the other problems too, and an operator mends
         // all of them at once. A policy with errors is dropped below.
-        let mut loader = PolicyLoader { file, tools, partial, draft: &draft, problems: &mut problems };
+        let mut loader =
+            PolicyLoader { file, tools, partial, checks, draft: &draft, problems: &mut problems };
         let policy = loader.compile();
         // Each check goes through the whole file, so the problems come in the order of the checks.
         problems.sort_by_key(|problem| problem.line);
@@ -88,11 +105,19 @@ impl Policy {
     }
 }
 
+/// The checks of what a compiled policy comes to: its examples, roles that are lent, entries without effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MeaningChecks {
+    Made,
+    Skipped,
+}
+
 struct PolicyLoader<'a> {
     file: &'a str,
     tools: &'a [ToolFacts<'a>],
     /// The file may name others.
     partial: bool,
+    checks: MeaningChecks,
     draft: &'a PolicyDraft,
     problems: &'a mut Vec<PolicyProblem>,
 }
@@ -145,12 +170,13 @@ impl<'a> PolicyLoader<'a> {
         }
         self.check_roles(draft.missing_role.as_slice(), "missing_role");
 
+        let known: Arc<[OwnedToolFacts]> = facts.iter().map(OwnedToolFacts::from).collect();
         let mut order = Vec::new();
         let mut roles = HashMap::new();
         for draft_role in &draft.roles {
             let name = &draft_role.name.text;
             let mut role = self.flatten(draft_role);
-            role.tabulate(&facts);
+            role.known = Arc::clone(&known);
             order.push(name.clone());
             roles.insert(name.clone(), role);
         }
@@ -180,9 +206,12 @@ impl<'a> PolicyLoader<'a> {
                     role: role.text.clone(),
                 })
                 .collect(),
-            known: facts.iter().map(OwnedToolFacts::from).collect(),
+            known,
         };
         let policy = Policy { compiled: Arc::new(compiled), narrowing: None };
+        if self.checks == MeaningChecks::Skipped {
+            return policy;
+        }
         self.check_ineffective_entries(&policy, &facts);
         self.check_lent_roles(&policy, &lines);
         for role in &draft.roles {
@@ -205,7 +234,7 @@ impl<'a> PolicyLoader<'a> {
             unlisted: Some(self.label(role_name, "nothing allows it", draft.name.line)),
             ..Role::default()
         };
-        for part in lineage {
+        for part in &lineage {
             let name = &part.name.text;
             let listed = |what: &str, entries: &[(LocatedText, ToolSelector)]| -> Vec<ToolEntry> {
                 entries
@@ -280,8 +309,47 @@ impl<'a> PolicyLoader<'a> {
             // The lower of two limits holds, so a role cannot loosen what it extends.
             role.limits = role.limits.narrowed_by(part.limits);
             role.system_calls.extend(&part.system_calls);
+            let credentials = part.credentials.iter().map(|(_, rule)| Arc::new(rule.clone()));
+            role.credentials.extend(credentials);
         }
+        self.check_credentials(draft, &lineage);
         role
+    }
+
+    /// Refuses credentials that no program of the role could use: for hosts that its `network` does not name, and two for
+    /// one host.
+    fn check_credentials(&mut self, draft: &DraftRole, lineage: &[&'a DraftRole]) {
+        let networks = lineage.iter().filter_map(|part| part.network.as_ref());
+        let network = networks.fold(NetworkAccess::Allow, |network, (_, other)| network.narrowed_by(other));
+        let mut known: Vec<(&Host, u16)> = Vec::new();
+        let all = lineage.iter().flat_map(|part| part.credentials.iter().map(move |found| (part, found)));
+        for (part, (line, rule)) in all {
+            // That of another role is reported there too, unless this one takes its host away.
+            let line = if part.name.text == draft.name.text { *line } else { draft.name.line };
+            let place = (&rule.host, rule.port);
+            let is_named = match &network {
+                NetworkAccess::Hosts(hosts) => hosts.check(&rule.host, rule.port).is_ok(),
+                _ => false,
+            };
+            if !is_named {
+                self.error(
+                    line,
+                    format!(
+                        "the role `{}` has a credential for `{}:{}`, and its `network` does not name that host; write \
+                         network = {{ hosts = [\"{}:{}\"] }}",
+                        draft.name.text, rule.host, rule.port, rule.host, rule.port
+                    ),
+                );
+            }
+            if known.contains(&place) {
+                let message = format!(
+                    "the role `{}` has two credentials for `{}:{}`; a host and port may have one",
+                    draft.name.text, rule.host, rule.port
+                );
+                self.error(line, message);
+            }
+            known.push(place);
+        }
     }
 
     /// Adds `draft` and everything it extends to `lineage`, each once, ancestors first. `path` has the roles between
@@ -474,6 +542,10 @@ impl<'a> PolicyLoader<'a> {
                             quoted(&wider)
                         ),
                     );
+                }
+                // Without an entry that asks it asks about no tool.
+                if policy.role(name).ask.is_empty() {
+                    continue;
                 }
                 let asks = |role: &str, tool: &str| {
                     let facts = policy.tool(tool).map(|tool| tool.facts());

@@ -14,10 +14,11 @@ use crate::scope::CallScope;
 use crate::system_calls::SystemCallGroup;
 use crate::tool::{Call, Effect, OwnedToolFacts, ToolFacts};
 use crate::violation::RuleViolation;
+use egress_proxy::CredentialRule;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The tools that each role may see and call. Immutable, and cheap to clone: to change it, load another.
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ pub(crate) struct CompiledPolicy {
     pub(crate) derived: Vec<AgentCommandRole>,
     pub(crate) dispatch: Vec<DispatchRule>,
     /// Every tool known when it was loaded, in the order given.
-    pub(crate) known: Vec<OwnedToolFacts>,
+    pub(crate) known: Arc<[OwnedToolFacts]>,
 }
 
 /// One role, with all that it extends.
@@ -53,8 +54,12 @@ pub(crate) struct Role {
     pub(crate) may_use: Vec<String>,
     pub(crate) documents: Vec<String>,
     pub(crate) system_calls: Vec<SystemCallGroup>,
+    pub(crate) credentials: Vec<Arc<CredentialRule>>,
     pub(crate) limits: RoleLimits,
-    pub(crate) table: HashMap<String, KnownToolVerdict>,
+    /// The tools that were known at load.
+    pub(crate) known: Arc<[OwnedToolFacts]>,
+    /// The verdicts on them.
+    pub(crate) table: OnceLock<HashMap<String, KnownToolVerdict>>,
     /// The reason for hiding a tool that nothing allows.
     pub(crate) unlisted: Option<Arc<str>>,
 }
@@ -186,7 +191,7 @@ impl Policy {
                 missing: "anyone".to_owned(),
                 derived: Vec::new(),
                 dispatch: Vec::new(),
-                known: Vec::new(),
+                known: Arc::default(),
             }),
             narrowing: None,
         }
@@ -517,6 +522,33 @@ impl Policy {
         }
     }
 
+    /// Returns the credentials that the programs of `caller` may use: those that each of its roles has.
+    pub fn credentials(&self, caller: &Caller) -> Vec<Arc<CredentialRule>> {
+        let mut roles = caller.roles();
+        let Some(first) = roles.next() else { return Vec::new() };
+        let mut credentials = self.role(first).credentials.clone();
+        for role in roles {
+            credentials.retain(|rule| self.role(role).credentials.contains(rule));
+        }
+        if let Some(narrowing) = &self.narrowing {
+            let narrower = narrowing.credentials(caller);
+            credentials.retain(|rule| narrower.contains(rule));
+        }
+        credentials
+    }
+
+    /// Returns the credentials of all roles, each once.
+    pub fn all_credentials(&self) -> Vec<Arc<CredentialRule>> {
+        let mut all: Vec<Arc<CredentialRule>> = Vec::new();
+        let roles = self.compiled.order.iter().filter_map(|name| self.compiled.roles.get(name));
+        for rule in roles.flat_map(|role| &role.credentials) {
+            if !all.contains(rule) {
+                all.push(Arc::clone(rule));
+            }
+        }
+        all
+    }
+
     /// Returns the context documents of a role, as the file names them, those of the roles it extends first.
     pub fn documents(&self, role: &str) -> &[String] {
         &self.role(role).documents
@@ -569,7 +601,7 @@ impl Policy {
     }
 
     fn known(&self, role: &str, visible: bool) -> Vec<&str> {
-        let table = &self.role(role).table;
+        let table = self.role(role).table();
         let narrower = self.narrowing.as_ref().map(|narrowing| narrowing.allowed_tools(role));
         let fits = |name: &&str| {
             table.get(*name).is_some_and(|entry| {
@@ -679,26 +711,28 @@ fn check_declared<'r>(
 }
 
 impl Role {
-    /// Fills the table of verdicts for the known tools.
-    pub(crate) fn tabulate(&mut self, tools: &[ToolFacts<'_>]) {
-        self.table = tools
-            .iter()
-            .map(|tool| {
+    /// Returns the verdicts on the known tools. They are reached once the first is asked for, as most servers have callers
+    /// of one role or two.
+    fn table(&self) -> &HashMap<String, KnownToolVerdict> {
+        self.table.get_or_init(|| {
+            let entries = self.known.iter().map(|known| {
+                let tool = known.facts();
                 let entry = KnownToolVerdict {
                     toolset: tool.toolset.to_owned(),
-                    annotations: SelectorAnnotations::of(tool),
-                    verdict: self.judge(tool),
+                    annotations: SelectorAnnotations::of(&tool),
+                    verdict: self.judge(&tool),
                 };
                 (tool.name.to_owned(), entry)
-            })
-            .collect();
+            });
+            entries.collect()
+        })
     }
 
     /// Returns its verdict on a tool. For a tool that was known at load, and has the same facts, it is looked up.
     pub(crate) fn verdict(&self, tool: &ToolFacts<'_>) -> Cow<'_, ToolVerdict> {
         // The facts come from the caller, so a known name is not enough: with another toolset or annotation other
         // entries match. No selector looks at effects, so these are not compared.
-        match self.table.get(tool.name) {
+        match self.table().get(tool.name) {
             Some(entry)
                 if entry.annotations == SelectorAnnotations::of(tool) && entry.toolset == tool.toolset =>
             {

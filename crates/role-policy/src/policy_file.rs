@@ -6,10 +6,15 @@ use crate::path_rule::PathRule;
 use crate::problem::{PolicyProblem, Severity};
 use crate::rule::{ArgumentRule, ArgumentTest, CommandRule, ToolSelector};
 use crate::system_calls::SystemCallGroup;
-use egress_proxy::{AllowedHosts, NetworkAccess};
+use egress_proxy::{AllowedHosts, CredentialRule, NetworkAccess};
 use serde_json::{Map, Number, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+mod credentials;
+
+/// The largest weight that the kernel takes.
+const MAX_CPU_WEIGHT: u64 = 10_000;
 
 /// A policy file, as it stands.
 #[derive(Debug, Default)]
@@ -48,6 +53,9 @@ pub(crate) struct DraftRole {
     pub(crate) roots: Option<Vec<String>>,
     /// The network that programs may reach, and its line.
     pub(crate) network: Option<(usize, NetworkAccess)>,
+    /// Credentials that the proxy puts into requests of programs, with their lines. A role has those of the roles that it
+    /// extends too.
+    pub(crate) credentials: Vec<(usize, CredentialRule)>,
     /// Groups of system calls that programs may make. A role has those of the roles that it extends too.
     pub(crate) system_calls: Vec<SystemCallGroup>,
     pub(crate) limits: RoleLimits,
@@ -257,7 +265,7 @@ impl DraftReader<'_> {
     }
 
     fn role(&mut self, name: LocatedText, table: &DeTable<'_>) -> DraftRole {
-        const KEYS: [&str; 15] = [
+        const KEYS: [&str; 16] = [
             "description",
             "extends",
             "allow",
@@ -267,6 +275,7 @@ impl DraftReader<'_> {
             "documents",
             "roots",
             "network",
+            "credentials",
             "system_calls",
             "limits",
             "require",
@@ -286,6 +295,7 @@ impl DraftReader<'_> {
                 "documents" => role.documents = self.strings(value, key),
                 "roots" => role.roots = Some(self.folders(value, key)),
                 "network" => role.network = self.network(value).map(|network| (line, network)),
+                "credentials" => role.credentials = self.credentials(value),
                 "system_calls" => role.system_calls = self.system_calls(value),
                 "limits" => role.limits = self.limits(value),
                 "require" => {
@@ -327,7 +337,15 @@ impl DraftReader<'_> {
     }
 
     fn limits(&mut self, value: TomlField<'_, '_>) -> RoleLimits {
-        const KEYS: [&str; 4] = ["calls_per_minute", "concurrent_calls", "max_argument_bytes", "max_seconds"];
+        const KEYS: [&str; 7] = [
+            "calls_per_minute",
+            "concurrent_calls",
+            "max_argument_bytes",
+            "max_seconds",
+            "max_memory_mib",
+            "max_processes",
+            "cpu_weight",
+        ];
         let mut limits = RoleLimits::default();
         let DeValue::Table(table) = value.get_ref() else {
             self.expected(value, "limits", "a table");
@@ -341,11 +359,20 @@ impl DraftReader<'_> {
                     format!("`{key}` is 0, with which no call ever runs; to hide tools use `deny`"),
                 );
             }
+            if key == "cpu_weight" && number.is_some_and(|weight| weight > MAX_CPU_WEIGHT) {
+                self.error(
+                    line,
+                    format!("`cpu_weight` is above {MAX_CPU_WEIGHT}; it may be 1 to {MAX_CPU_WEIGHT}"),
+                );
+            }
             match key {
                 "calls_per_minute" => limits.calls_per_minute = number,
                 "concurrent_calls" => limits.concurrent_calls = number,
                 "max_argument_bytes" => limits.max_argument_bytes = number,
-                _ => limits.max_seconds = number,
+                "max_seconds" => limits.max_seconds = number,
+                "max_memory_mib" => limits.max_memory_mib = number,
+                "max_processes" => limits.max_processes = number,
+                _ => limits.cpu_weight = number,
             }
         }
         limits

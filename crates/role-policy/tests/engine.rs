@@ -162,6 +162,65 @@ fn of_several_roles_all_must_allow() {
     assert!(!policy.sees(&Caller::new("human").narrowed_by("typo"), &WRITE));
 }
 
+/// A policy with roles that have credentials, and roles that have less.
+const CREDENTIALS: &str = "[roles.a]\nallow = [\"*\"]\nnetwork = { hosts = [\"git.example\", \"*.packages.example:443\"] }\n\
+     [[roles.a.credentials]]\nhost = \"git.example\"\nsecret = { variable = \"T\" }\n\
+     [roles.b]\nextends = [\"a\"]\n\
+     [[roles.b.credentials]]\nhost = \"npm.packages.example\"\nheader = \"PRIVATE-TOKEN\"\nvalue = \"{secret}\"\n\
+     secret = { file = \"/secret\" }\nca_file = \"/ca.pem\"\n\
+     [roles.c]\nallow = [\"*\"]\n";
+
+#[test]
+fn the_credentials_of_several_roles_are_those_of_all_of_them() {
+    let policy = load(CREDENTIALS);
+    let hosts = |policy: &Policy, caller: &Caller| -> Vec<String> {
+        policy.credentials(caller).iter().map(ToString::to_string).collect()
+    };
+    let (git, npm) = ("git.example:443 (Authorization)", "npm.packages.example:443 (PRIVATE-TOKEN)");
+    assert_eq!(hosts(&policy, &Caller::new("a")), [git]);
+    assert_eq!(hosts(&policy, &Caller::new("b")), [git, npm]);
+    assert_eq!(hosts(&policy, &Caller::new("b").narrowed_by("a")), [git]);
+    for none in [Caller::new("c"), Caller::new("typo"), Caller::new("b").narrowed_by("c")] {
+        assert!(hosts(&policy, &none).is_empty());
+    }
+    assert_eq!(policy.all_credentials().len(), 2);
+    // Another policy that narrows must have the very same: another secret for the host is another credential.
+    let other = load(&CREDENTIALS.replace("variable = \"T\"", "variable = \"U\""));
+    assert_eq!(hosts(&policy.narrowed_by(&other), &Caller::new("b")), [npm]);
+}
+
+#[test]
+fn a_credential_that_cannot_be_meant_is_an_error_with_its_line() {
+    for (from, to, part) in [
+        ("\"git.example\", ", "", "has a credential for `git.example:443`, and its `network` does not name"),
+        ("host = \"git.example\"", "host = \"*.example\"", "is no host of a credential"),
+        ("variable = \"T\"", "variable = \"T\", file = \"/a\"", "`secret` has one source"),
+        ("variable = \"T\"", "variable = \"\"", "is no name of a variable"),
+        ("file = \"/secret\"", "file = \"secret\"", "no absolute path"),
+        ("\"/ca.pem\"", "\"ca.pem\"", "no absolute path"),
+        ("\"{secret}\"", "\"token\"", "needs `{secret}` once"),
+        ("\"PRIVATE-TOKEN\"", "\"Host\"", "is no header that may hold a credential"),
+        ("value = \"{secret}\"", "value = \"{secret}\"\nbasic_user = \"me\"", "and not both"),
+        (
+            "host = \"npm.packages.example\"",
+            "host = \"git.example\"",
+            "two credentials for `git.example:443`",
+        ),
+        ("host = \"npm.packages.example\"\n", "", "needs `host` and `secret`"),
+        (
+            "extends = [\"a\"]",
+            "extends = [\"a\"]\nnetwork = \"none\"",
+            "`b` has a credential for `git.example:443`",
+        ),
+        ("header = ", "heder = ", "header"),
+    ] {
+        assert!(CREDENTIALS.contains(from), "{from}");
+        let text = format!("version = 1\n{}", CREDENTIALS.replacen(from, to, 1));
+        let error = Policy::load(&text, "roles.toml", &TOOLS).unwrap_err().to_string();
+        assert!(error.contains(part) && error.contains("roles.toml:"), "{from} -> {to}: {error}");
+    }
+}
+
 #[test]
 fn the_system_calls_of_several_roles_are_those_of_all_of_them() {
     let policy = load(

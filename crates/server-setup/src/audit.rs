@@ -1,7 +1,19 @@
-//! The audit: the file in which calls are recorded.
+//! The audit: the file in which calls are recorded, and what is recorded of their arguments.
 
+use crate::config::AuditDetail;
 use crate::error::Error;
 use crate::settings::Settings;
+use core_tools::mcp::AuditLevel;
+
+/// Returns what is recorded of the arguments of calls: what `settings` say, or `default`.
+pub fn level(settings: &Settings, default: AuditLevel) -> AuditLevel {
+    match *settings.config.policy.audit_level {
+        AuditDetail::Auto => default,
+        AuditDetail::Names => AuditLevel::Names,
+        AuditDetail::Targets => AuditLevel::Targets,
+        AuditDetail::Full => AuditLevel::Full,
+    }
+}
 
 /// Opens the audit that `settings` name.
 ///

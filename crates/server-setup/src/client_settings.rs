@@ -17,6 +17,11 @@ pub fn user_file(client: HookClient) -> Option<PathBuf> {
     Some(own.join(HookInstallation::path(client, HookPlacement::User)))
 }
 
+/// Returns the file in which Codex reads which executors it has.
+pub fn codex_environments_file() -> Option<PathBuf> {
+    Some(user_file(HookClient::Codex)?.with_file_name("environments.toml"))
+}
+
 /// Returns true if the file at `path` installs the hook of `client`.
 pub fn has_hook(client: HookClient, path: &Path) -> bool {
     const MAX_BYTES: u64 = 1 << 20;
@@ -54,7 +59,7 @@ fn project_settings(client: HookClient, roots: &[PathBuf]) -> impl Iterator<Item
 /// Returns the settings of every client in the roots, whether or not they exist, and those of the user.
 pub(crate) fn all_project_settings(roots: &[PathBuf]) -> Vec<PathBuf> {
     let real: Vec<PathBuf> = roots.iter().filter_map(|root| root.canonicalize().ok()).collect();
-    let mut files = Vec::new();
+    let mut files: Vec<PathBuf> = codex_environments_file().into_iter().collect();
     for client in HookClient::ALL {
         files.extend(user_file(client));
         files.extend(project_settings(client, roots));

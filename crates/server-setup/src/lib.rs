@@ -12,6 +12,8 @@ pub mod audit;
 mod broad_root;
 #[cfg(feature = "hooks")]
 pub mod client_settings;
+#[cfg(all(feature = "hooks", unix))]
+pub mod codex_executor;
 pub mod config;
 pub mod confinement;
 #[cfg(target_os = "linux")]
@@ -20,6 +22,7 @@ pub mod environment;
 mod error;
 pub mod error_chain;
 pub mod file_stamp;
+pub mod finding;
 pub mod help;
 pub mod identity;
 pub mod instructions;

@@ -6,17 +6,18 @@ use crate::error::Error;
 use crate::protected_files;
 use crate::resources::{runner, workspace};
 use crate::settings::Settings;
-use crate::{approvals, audit, identity, policy, toolsets};
+use crate::{approvals, audit, environment, identity, policy, toolsets};
 use agent_hooks::shell::ShellSurroundings;
-use agent_hooks::{HookDecision, HookEvent, HookJudge, HookVerdict};
+use agent_hooks::{HookDecision, HookEvent, HookJudge, HookVerdict, ToolUse};
+use core_tools::ci::{CommandScope, Commands};
 use core_tools::mcp::{
     ApprovalAnswer, ApprovalFolder, ApprovalVerdict, Audit, CallDecision, CallRecord, Outcome,
-    WorkspaceEffects, summarize_arguments,
+    WorkspaceEffects, summarize_arguments, workspace_within,
 };
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
-use process_runner::Confinement;
-use role_policy::{Call, CallFingerprint, Caller, Policy, ToolFacts};
+use process_runner::{Confinement, Runner};
+use role_policy::{Call, CallFingerprint, CallScope, Caller, Policy, ToolFacts};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,7 +61,7 @@ impl NativeToolHost {
         let project_settings = all_project_settings(&settings.roots);
         let workspace = Arc::new(workspace(&settings)?.protect(project_settings.clone()));
         let facts = toolsets::facts(&settings, &workspace, &runner(&settings)?)?;
-        let loaded = policy::configured(&settings, &facts)?;
+        let loaded = policy::at_start(&settings, &facts)?;
         protected_files::check_marker_key(&settings, &workspace)?;
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let caller = identity::caller(&settings, &loaded.policy).caller;
@@ -141,6 +142,19 @@ impl NativeToolHost {
         self.judge().judge(event)
     }
 
+    /// Decides about a command in words that another process is to run in `folder`, which decides again. A refusal is recorded.
+    pub fn check_command(&self, words: &[String], folder: &Path) -> CommandDecision {
+        let began = Instant::now();
+        let mut decision = self.judge().judge_command(words, folder);
+        decision.reason = self.redactor.redact(&decision.reason).into_owned();
+        if decision.verdict != HookVerdict::Allow {
+            decision.verdict = HookVerdict::Deny;
+            let record = self.command_record(words);
+            self.end(&decision, &self.caller, &record, Outcome::NotRun, began.elapsed(), None);
+        }
+        CommandDecision { decision, approval: None }
+    }
+
     /// Decides about a command in words, which is to run in `folder`, with the id of a grant if a person was asked. A refusal
     /// is recorded here, and so is the start of a command that may run; its end by [`ended`](Self::ended).
     pub fn decide_command(&self, words: &[String], folder: &Path, grant: Option<&str>) -> CommandDecision {
@@ -212,6 +226,85 @@ impl NativeToolHost {
         summarized(&Map::from_iter([("command".to_owned(), json!(words))]))
     }
 
+    /// Decides about a use of a tool that this program carries out itself. A refusal is recorded here, and the end of what is
+    /// allowed by [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// The policy refuses it, a person would have to agree, or the audit cannot be written.
+    pub fn permit(&self, event: HookEvent, found: &ToolUse) -> Result<NativeToolPermit, HookDecision> {
+        let began = Instant::now();
+        let mut decision = self.judge().judge_use(&event, found);
+        if decision.verdict == HookVerdict::Ask {
+            decision.verdict = HookVerdict::Deny;
+            decision.reason = format!(
+                "refused by the CoreTools policy for the role {}: a person would have to agree, and here nobody can be \
+                 asked: {}",
+                self.caller.role(),
+                decision.reason
+            );
+        }
+        decision.reason = self.redactor.redact(&decision.reason).into_owned();
+        let (caller, record) = (self.caller_in(event.session.as_deref()), summarized(&event.input));
+        if decision.verdict == HookVerdict::Allow {
+            self.start(&mut decision, &caller, &record);
+        }
+        if decision.verdict == HookVerdict::Allow {
+            return Ok(NativeToolPermit { decision, event, began });
+        }
+        self.end(&decision, &caller, &record, Outcome::NotRun, began.elapsed(), None);
+        Err(decision)
+    }
+
+    /// Records the end of what was permitted.
+    pub fn finish(&self, permit: &NativeToolPermit, succeeded: bool) {
+        let NativeToolPermit { decision, event, began } = permit;
+        let outcome = if succeeded { Outcome::Ok } else { Outcome::Failed };
+        let (caller, record) = (self.caller_in(event.session.as_deref()), summarized(&event.input));
+        self.end(decision, &caller, &record, outcome, began.elapsed(), None);
+    }
+
+    /// Returns the part of the workspace that a permitted use of the tool `name` may reach: every path is judged again when it
+    /// is opened.
+    ///
+    /// # Errors
+    /// A root can no longer be opened.
+    pub fn workspace_of(&self, name: &str) -> Result<Arc<Workspace>, Error> {
+        Ok(workspace_within(&self.call_scope(name), &self.workspace)?)
+    }
+
+    /// Returns the commands of this caller, with their environment and their confinement, started by `runner`.
+    ///
+    /// # Errors
+    /// The settings demand confinement, and it cannot be set up.
+    pub fn commands(&self, runner: &Runner) -> Result<Commands, Error> {
+        let confine =
+            confinement::confine(&self.settings, &self.workspace, &self.policy, &self.caller, &self.facts)?;
+        if let Some(audit) = &self.audit {
+            audit.set_confinement(confine.achieved_level());
+        }
+        let environment =
+            environment::for_caller(&self.settings, runner, &self.policy, &self.caller, &self.facts);
+        let commands = Commands::new(runner.clone(), Arc::clone(&self.workspace), self.redactor.clone());
+        Ok(commands.environment(environment).confined(confine))
+    }
+
+    /// Returns what the commands of this caller may reach.
+    ///
+    /// # Errors
+    /// A root can no longer be opened.
+    pub fn command_scope(&self) -> Result<CommandScope, Error> {
+        let scope = self.call_scope("run_command");
+        let mut commands =
+            core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
+        commands.workspace = Some(workspace_within(&scope, &self.workspace)?);
+        Ok(commands)
+    }
+
+    fn call_scope(&self, name: &str) -> CallScope {
+        let facts = self.facts.iter().find(|facts| facts.name == name);
+        facts.and_then(|facts| self.policy.scope(&self.caller, facts)).unwrap_or_default()
+    }
+
     /// Returns the confinement of the commands of this caller, or `None` where it is off. It lasts as long as the value beside
     /// it, which holds the temporary folder of the commands.
     ///
@@ -220,8 +313,7 @@ impl NativeToolHost {
     pub fn confinement(&self) -> Result<(Option<Confinement>, Box<dyn std::any::Any>), Error> {
         let policy =
             confinement::confine(&self.settings, &self.workspace, &self.policy, &self.caller, &self.facts)?;
-        let facts = self.facts.iter().find(|facts| facts.name == "run_command");
-        let scope = facts.and_then(|facts| self.policy.scope(&self.caller, facts)).unwrap_or_default();
+        let scope = self.call_scope("run_command");
         let scope = core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
         let confinement = policy.confinement_within(&scope)?;
         Ok((confinement, Box::new(policy)))
@@ -236,10 +328,7 @@ impl NativeToolHost {
         session: Option<&str>,
         duration: Duration,
     ) {
-        let caller = match (self.caller.session(), session) {
-            (None, Some(session)) => self.caller.clone().with_session(session),
-            _ => self.caller.clone(),
-        };
+        let caller = self.caller_in(session);
         let record = summarized(arguments);
         if decision.verdict == HookVerdict::Allow {
             self.start(decision, &caller, &record);
@@ -252,7 +341,9 @@ impl NativeToolHost {
     /// refusal.
     fn start(&self, decision: &mut HookDecision, caller: &Caller, (summary, bytes): &(String, usize)) {
         let Some(audit) = &self.audit else { return };
-        if let Err(error) = audit.start(caller, &decision.tool, summary, *bytes) {
+        let starting = CallRecord::new(caller, &decision.tool, CallDecision::Allowed, Outcome::NotRun)
+            .arguments(summary, *bytes);
+        if let Err(error) = audit.start(&starting) {
             decision.verdict = HookVerdict::Deny;
             decision.reason = format!("the audit cannot be written, so nothing may run: {error}");
         }
@@ -280,13 +371,29 @@ impl NativeToolHost {
             .approval(approval);
         audit.end(&record);
     }
+
+    fn caller_in(&self, session: Option<&str>) -> Caller {
+        match (self.caller.session(), session) {
+            (None, Some(session)) => self.caller.clone().with_session(session),
+            _ => self.caller.clone(),
+        }
+    }
+}
+
+/// Returns true for the names of arguments, which are the client's.
+fn is_parameter(name: &str) -> bool {
+    name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// A use of a tool that was allowed, until its end is recorded.
+#[derive(Debug)]
+pub struct NativeToolPermit {
+    decision: HookDecision,
+    event: HookEvent,
+    began: Instant,
 }
 
 /// Returns the names and sizes of arguments, and their size in bytes.
 fn summarized(arguments: &Map<String, Value>) -> (String, usize) {
-    // The names are the client's, which are known.
-    let is_parameter = |name: &str| {
-        name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-    };
     summarize_arguments(arguments, is_parameter)
 }

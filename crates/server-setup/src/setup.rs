@@ -12,7 +12,9 @@ use crate::settings::Settings;
 use crate::toolsets::{self, Callers};
 use crate::{approvals, audit, confinement, environment, identity, policy, protected_files};
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
-use core_tools::mcp::{Connection, Host, HostBuilder, HostLimits, ToolSelection, Toolset, WorkspaceEffects};
+use core_tools::mcp::{
+    AuditLevel, Connection, Host, HostBuilder, HostLimits, ToolSelection, Toolset, WorkspaceEffects,
+};
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
 use role_policy::{Caller, Policy, ToolFacts};
@@ -78,7 +80,7 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let callers = Callers::One(&sessions);
     let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
     let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
-    let loaded = policy::configured(&settings, &facts)?;
+    let loaded = policy::at_start(&settings, &facts)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -145,6 +147,7 @@ pub fn host(settings: &Settings, policy: Policy) -> HostBuilder {
         tracing::warn!("{notice}");
     }
     Host::builder(policy, settings.redactor.clone())
+        .audit_level(audit::level(settings, AuditLevel::Names))
         .selection(selection.supervised(has_supervisor(settings)).read_only(notice.is_some()))
         .notice(notice)
         .limits(limits)

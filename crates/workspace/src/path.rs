@@ -90,6 +90,16 @@ impl ConfinedPath {
         self.resolved_to(FinalSymlink::Follow)
     }
 
+    /// Returns where the path leads in full, links followed, for a program that must be given one. What is missing at its end
+    /// is taken as it is written. It is text, as of [`to_absolute`](Self::to_absolute).
+    ///
+    /// # Errors
+    /// As for [`resolved`](Self::resolved).
+    pub fn without_links(&self) -> Result<PathBuf, Error> {
+        let (root, path) = self.resolved_beneath(FinalSymlink::Follow)?;
+        Ok(self.root_set.get(root)?.canonical.join(path))
+    }
+
     /// Returns where the name at the end of the path stands: as [`resolved`](Self::resolved), but a link in the last
     /// place is not followed.
     ///
@@ -100,7 +110,15 @@ impl ConfinedPath {
     }
 
     fn resolved_to(&self, last: FinalSymlink) -> Result<String, Error> {
-        let mut last = last;
+        let (root, path) = self.resolved_beneath(last)?;
+        let shown = self.root_set.display_path(root, &path);
+        // `name:path` is the form of the other roots.
+        let first = shown.split('/').next().unwrap_or_default();
+        Ok(if root == 0 && first.contains(':') { format!("./{shown}") } else { shown })
+    }
+
+    /// Returns the root that the path leads to, and the path beneath it.
+    fn resolved_beneath(&self, mut last: FinalSymlink) -> Result<(usize, PathBuf), Error> {
         let mut existing = self.relative.as_path();
         let mut missing = Vec::new();
         loop {
@@ -109,14 +127,7 @@ impl ConfinedPath {
                     let mut path = resolved.path;
                     path.extend(resolved.name);
                     path.extend(missing.iter().rev());
-                    let shown = self.root_set.display_path(resolved.root, &path);
-                    // `name:path` is the form of the other roots.
-                    let first = shown.split('/').next().unwrap_or_default();
-                    return Ok(if resolved.root == 0 && first.contains(':') {
-                        format!("./{shown}")
-                    } else {
-                        shown
-                    });
+                    return Ok((resolved.root, path));
                 }
                 Err(error @ Error::NotFound { .. }) => {
                     match (existing.parent(), existing.components().next_back()) {

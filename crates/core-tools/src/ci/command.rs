@@ -12,9 +12,13 @@ use super::shell_only::{ShelllessLine, line_advice};
 use super::terminal::with_terminal;
 use crate::redact::Redactor;
 use crate::workspace::{ConfinedPath, Workspace};
-#[cfg(feature = "git")]
 use egress_proxy::NetworkAccess;
-use process_runner::{Command, CommandLine, Runner, ShellSyntax, ShellSyntaxKind, TerminalSize};
+use process_runner::{
+    Command, CommandLine, ConfinementLevel, ResourceControls, ResourceLimits, Runner, ShellSyntax,
+    ShellSyntaxKind, TerminalSize,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 #[cfg(any(feature = "git", all(feature = "mcp", feature = "sessions", unix)))]
@@ -31,6 +35,16 @@ pub struct Commands {
     pub(crate) redactor: Redactor,
     environment: EnvironmentPolicy,
     confinement: ConfinementPolicy,
+    resource_limits: ResourceLimits,
+}
+
+/// A network that a call asks for, which is less than what its caller may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CommandNetwork {
+    /// No host.
+    None,
 }
 
 /// A command as a caller requested it, in the foreground or the background.
@@ -41,6 +55,8 @@ pub(super) struct CommandRequest<'a> {
     pub(super) shell: bool,
     pub(super) working_directory: Option<&'a str>,
     pub(super) env: Option<&'a BTreeMap<String, String>>,
+    /// The network, where the caller asks for less than it may have.
+    pub(super) network: Option<CommandNetwork>,
     /// The size of the terminal that the program gets, if any.
     pub(super) terminal: Option<TerminalSize>,
 }
@@ -100,7 +116,8 @@ impl Commands {
     /// values are better given to the runner, which masks them wherever the output is cut.
     pub fn new(runner: Runner, workspace: Arc<Workspace>, redactor: Redactor) -> Self {
         let confinement = ConfinementPolicy::off("the server was started without");
-        Self { runner, workspace, redactor, environment: EnvironmentPolicy::default(), confinement }
+        let (environment, resource_limits) = (EnvironmentPolicy::default(), ResourceLimits::default());
+        Self { runner, workspace, redactor, environment, confinement, resource_limits }
     }
 
     /// Sets which part of the server's own environment a command inherits. All of it by default.
@@ -126,7 +143,14 @@ impl Commands {
             commands.workspace = Arc::clone(workspace);
         }
         commands.confinement = commands.confinement.narrowed(scope);
+        commands.resource_limits = scope.resource_limits;
         commands
+    }
+
+    /// Returns the same commands without a network.
+    fn offline(&self) -> Self {
+        let confinement = self.confinement.clone().network(&NetworkAccess::None);
+        Self { confinement, ..self.clone() }
     }
 
     /// Returns the workspace whose folders commands run in.
@@ -153,16 +177,22 @@ impl Commands {
         self.confinement.foreign_confinement()
     }
 
-    /// Returns `command` behind the confinement of every command, with its own environment.
-    #[cfg_attr(not(feature = "git"), allow(dead_code, reason = "git chooses its environment itself"))]
+    /// Describes in one line the means by which the resources of commands are limited.
+    pub fn resource_controls(&self) -> String {
+        let in_namespaces = self.confinement.achieved_level() >= ConfinementLevel::Namespaces;
+        ResourceControls::available(in_namespaces).to_string()
+    }
+
+    /// Returns `command` behind the confinement and the limits of every command, with its own environment.
     pub(crate) fn confine(&self, command: Command) -> Result<Command, EgressError> {
-        self.confinement.apply(command)
+        self.confinement.apply(command.resource_limits(self.resource_limits), &self.runner)
     }
 
     /// Returns `command` behind the confinement of every command and without a network, for programs of the server's own
-    /// that need none.
+    /// that need none. Where confinement is off, it is not confined: it must start nothing that a project names.
     #[cfg(feature = "context")]
     pub(crate) fn confine_offline(&self, command: Command) -> Command {
+        let command = command.resource_limits(self.resource_limits);
         match self.confinement.confinement() {
             Some(confinement) => command.confined(confinement.network(false)),
             None => command,
@@ -181,11 +211,10 @@ impl Commands {
     #[cfg(feature = "git")]
     pub(crate) fn confine_with_ssh_agent(&self, command: Command) -> Result<Command, EgressError> {
         let socket = self.runner.environment_value("SSH_AUTH_SOCK").map(Path::new);
-        let command = self.confine(command)?;
-        Ok(match (self.confinement.confinement(), socket.filter(|path| path.is_absolute())) {
-            (Some(confinement), Some(socket)) => command.confined(confinement.write(socket)),
-            _ => command,
-        })
+        match socket.filter(|path| path.is_absolute()) {
+            Some(socket) => self.confinement.clone().write(socket).apply(command, &self.runner),
+            None => self.confine(command),
+        }
     }
 
     /// Returns the runner of the commands.
@@ -202,7 +231,11 @@ impl Commands {
     pub(super) fn prepare(&self, request: CommandRequest<'_>) -> Result<PreparedCommand, CommandError> {
         let folder = self.workspace.locate(request.working_directory.unwrap_or("."))?;
         let RequestedWords { program, arguments, shell, literal_glob } = self.words(request, &folder)?;
-        let mut command = self.command_in(program, &folder)?.args(arguments);
+        let mut command = match request.network {
+            None => self.command_in(program, &folder)?,
+            Some(CommandNetwork::None) => self.offline().command_in(program, &folder)?,
+        };
+        command = command.args(arguments);
         command = match request.terminal {
             Some(size) => with_terminal(command, size),
             // An editor without a terminal does not end by itself: it would be waited for until the time limit. Tests do
@@ -275,6 +308,21 @@ impl Commands {
         Ok(self.apply_policies(command)?)
     }
 
+    /// Returns the command that `words` name, in `folder`, with the environment and the confinement of every command, for a
+    /// caller who starts it and follows it.
+    ///
+    /// # Errors
+    /// There is no word, the folder cannot be opened, or the network that the policy allows cannot be kept.
+    pub fn command_of_words(&self, words: &[String], folder: &ConfinedPath) -> Result<Command, CommandError> {
+        let RequestedWords { program, arguments, .. } = RequestedWords::of_vector(words)?;
+        Ok(self.command_in(program, folder)?.args(arguments))
+    }
+
+    /// Returns true if commands are confined, if only in part.
+    pub fn is_confined(&self) -> bool {
+        self.confinement.is_enforced()
+    }
+
     /// Returns the value of a variable that every command inherits, if it does and the server has it.
     #[cfg(feature = "testing")]
     pub(crate) fn inherited_variable(&self, name: &str) -> Option<&str> {
@@ -284,8 +332,9 @@ impl Commands {
 
     /// Returns `command` with the environment and the confinement of every command.
     pub(super) fn apply_policies(&self, command: Command) -> Result<Command, EgressError> {
-        let command = self.environment.apply(self.confinement.apply(command)?);
-        Ok(terminal_environment(command, &self.runner))
+        let command = terminal_environment(self.environment.apply(command), &self.runner);
+        // Last: the variables that lead to the proxy take precedence, and it adds to what is there.
+        self.confine(command)
     }
 
     /// Creates a folder outside the project for a program's report. Confined programs can write it.

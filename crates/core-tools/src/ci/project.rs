@@ -65,6 +65,21 @@ impl Project {
         names
     }
 
+    /// Returns the files and folders in a folder of the project, sorted by name; links are neither.
+    #[cfg(feature = "testing")]
+    pub(crate) fn entries(&self, folder: &str) -> Vec<(String, PathKind)> {
+        let path = if folder == "." { Ok(self.folder.clone()) } else { self.folder.join(folder) };
+        let Ok(folder) = path.and_then(|path| path.open_folder()) else { return Vec::new() };
+        let Ok(entries) = folder.entries() else { return Vec::new() };
+        let named = entries.filter_map(|entry| {
+            let entry = entry.ok()?;
+            Some((entry.name.into_string().ok()?, entry.kind))
+        });
+        let mut named: Vec<_> = named.take(MAX_ENTRIES).collect();
+        named.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+        named
+    }
+
     /// Returns true if the name of an entry of a folder of the project matches.
     #[cfg(feature = "testing")]
     pub(crate) fn has_entry(&self, folder: &str, matches: impl Fn(&str) -> bool) -> bool {

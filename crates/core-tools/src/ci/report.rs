@@ -318,6 +318,7 @@ fn termination_notes(output: &Output, redactor: &Redactor) -> Vec<String> {
         }
         _ => {}
     }
+    notes.extend(output.exceeded_limits.iter().map(ToString::to_string));
     // After a time limit it goes without saying that everything was ended.
     let has_exited = matches!(output.termination, Termination::Exited { .. });
     let left: Vec<_> = output
@@ -335,10 +336,20 @@ fn termination_notes(output: &Output, redactor: &Redactor) -> Vec<String> {
             left.join(", ")
         ));
     }
+    let refused = output.leftovers.iter().filter_map(|process| Some((process, process.refused.as_ref()?)));
+    let (refused, reasons): (Vec<_>, Vec<_>) = refused
+        .map(|(process, reason)| {
+            let line = process.command_line.as_deref().unwrap_or(&process.name);
+            (format!("`{}` (pid {})", redactor.redact(line), process.pid), reason)
+        })
+        .unzip();
+    if let Some(reason) = reasons.first() {
+        notes.push(format!("ended, and not left running: {}: {reason}", refused.join(", ")));
+    }
     let unknown: Vec<_> = output
         .leftovers
         .iter()
-        .filter(|process| process.killed && !process.held_pipe && has_exited)
+        .filter(|process| process.killed && !process.held_pipe && process.refused.is_none() && has_exited)
         .map(|process| {
             let line = process.command_line.as_deref().unwrap_or(&process.name);
             format!("`{}` (pid {})", redactor.redact(line), process.pid)
@@ -354,7 +365,7 @@ fn termination_notes(output: &Output, redactor: &Redactor) -> Vec<String> {
     let killed: Vec<_> = output
         .leftovers
         .iter()
-        .filter(|process| process.killed && process.held_pipe && has_exited)
+        .filter(|process| process.killed && process.held_pipe && process.refused.is_none() && has_exited)
         .map(|process| format!("{} ({})", process.name, process.pid))
         .collect();
     if !killed.is_empty() {

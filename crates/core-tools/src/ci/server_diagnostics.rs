@@ -35,6 +35,8 @@ pub struct ServerDiagnostics {
     pub notice: Option<String>,
     /// The confinement of commands: `off: …`, what is in force, or `not available: …`.
     pub confinement: String,
+    /// The means by which memory, processes and processor time of commands are limited, if the role limits them.
+    pub resource_limits: String,
     /// The part of the server's environment that commands get.
     pub environment: CommandEnvironment,
     /// The programs found, in the order they are looked for.
@@ -58,6 +60,7 @@ pub fn diagnose(
         roots: commands.workspace.roots().map(|root| root.display().to_string()).collect(),
         notice: facts.notice.clone(),
         confinement: commands.confinement_summary(),
+        resource_limits: commands.resource_controls(),
         environment: commands.environment_policy().summary(),
         toolchains,
     }

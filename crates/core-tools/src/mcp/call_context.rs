@@ -2,7 +2,7 @@
 
 use super::answer::ToolError;
 use super::approval::ClientApprover;
-use super::effects::CallScopeLimit;
+use super::effects::workspace_within;
 use super::found_tools::FoundTools;
 use super::limits::HostLimits;
 use super::observer::CallObserver;
@@ -13,8 +13,9 @@ use super::tool_directory::ToolDirectory;
 #[cfg(feature = "ci")]
 use crate::ci::EgressLog;
 use crate::redact::Redactor;
-use crate::workspace::{AccessLimit, Workspace};
-use role_policy::{CallScope, Caller, Policy, RoleLimits, SystemCallGroup};
+use crate::workspace::Workspace;
+use process_runner::ResourceLimits;
+use role_policy::{CallScope, Caller, CredentialRule, Policy, RoleLimits, SystemCallGroup};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +38,10 @@ pub struct CallContext {
     pub scope: CallScope,
     /// The system calls that the programs of this call may make beside the usual ones. None outside a host.
     pub system_calls: Vec<SystemCallGroup>,
+    /// The memory, processes and processor time that the programs of the caller may use together. No limit outside a host.
+    pub resource_limits: ResourceLimits,
+    /// The credentials that the proxy puts into requests of the programs of this call. None outside a host.
+    pub credentials: Vec<Arc<CredentialRule>>,
     /// The caller's own limits, on top of those of its role. None by default.
     pub limits: RoleLimits,
     /// A permit that the transport has acquired for this call from [`Host::call_permits`](super::Host::call_permits).
@@ -86,6 +91,8 @@ impl CallContext {
             role_limit: None,
             scope: CallScope::default(),
             system_calls: Vec::new(),
+            resource_limits: ResourceLimits::default(),
+            credentials: Vec::new(),
             limits: RoleLimits::default(),
             call_permit: None,
             call_admission: None,
@@ -116,12 +123,7 @@ impl CallContext {
     /// # Errors
     /// The process is out of descriptors.
     pub fn within(&self, workspace: &Arc<Workspace>) -> Result<Arc<Workspace>, ToolError> {
-        if self.scope.reaches_all_paths() {
-            return Ok(Arc::clone(workspace));
-        }
-        let limit: Arc<dyn AccessLimit> = Arc::new(CallScopeLimit(self.scope.clone()));
-        let limited = workspace.with_access_limit(&limit).map_err(|error| ToolError::from_error(&error))?;
-        Ok(Arc::new(limited))
+        workspace_within(&self.scope, workspace).map_err(|error| ToolError::from_error(&error))
     }
 
     /// Runs blocking work on a thread of the blocking pool. `work` should look at the token from time to

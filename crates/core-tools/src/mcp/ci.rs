@@ -2,7 +2,7 @@
 
 use super::answer::{Answer, ToolError};
 use super::call_context::CallContext;
-use super::permits::ProcessPermits;
+use super::permits::{NoPermit, ProcessPermits};
 use super::tool::{BackgroundProcess, Tool};
 use super::toolset::Toolset;
 use crate::ci::{
@@ -197,7 +197,9 @@ fn stop_command(background: Arc<BackgroundCommands>) -> Tool {
     .idempotent()
     .unmetered()
     .on_release_caller(move |owner| released.stop_all(owner))
-    .takes_leftovers(move |owner, tree| registry.add_leftovers(owner, tree))
+    .takes_leftovers(move |owner, tree| {
+        registry.add_leftovers(owner, tree).map_err(|error| NoPermit::new(error.to_string()))
+    })
 }
 
 fn list_commands(background: Arc<BackgroundCommands>) -> Tool {
@@ -245,7 +247,9 @@ fn get_diagnostics(commands: Commands, facts: ServerFacts) -> Tool {
                 let toolchains = cached.get_or_init(|| toolchains(commands, facts, &context.cancel)).await;
                 // The hosts that programs reach are those of the caller's role.
                 let network = context.scope.network().clone();
-                let own = commands.narrowed(&CommandScope { network, ..CommandScope::default() });
+                let credentials = context.credentials.clone();
+                let own =
+                    commands.narrowed(&CommandScope { network, credentials, ..CommandScope::default() });
                 Answer::structured(&diagnose(&own, facts, &context.caller.role(), toolchains.clone()))
             }
         },
@@ -310,6 +314,7 @@ pub fn policy_scope(
         write: folders(Access::Write),
         system_calls,
         network: scope.network().clone(),
+        credentials: policy.credentials(caller),
         ..CommandScope::default()
     }
 }
@@ -321,7 +326,9 @@ pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Resul
     let mut scope = CommandScope {
         system_calls: system_calls.collect(),
         network: context.scope.network().clone(),
+        credentials: context.credentials.clone(),
         egress_log: Some(context.egress_log.clone()),
+        resource_limits: context.resource_limits,
         principal: context.caller.principal().map(str::to_owned),
         ..CommandScope::default()
     };

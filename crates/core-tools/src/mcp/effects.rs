@@ -4,7 +4,7 @@
 use crate::ci::CommandText;
 #[cfg(feature = "ci")]
 use crate::ci::command_words::{ProgramLookup, shell_words};
-use crate::workspace::{AccessDenied, AccessLimit, Workspace};
+use crate::workspace::{AccessDenied, AccessLimit, Error, Workspace};
 #[cfg(not(feature = "ci"))]
 use role_policy::LexicalResolver;
 #[cfg(feature = "filesystem")]
@@ -140,9 +140,21 @@ impl EffectResolver for WorkspaceEffects {
     }
 }
 
+/// Returns the part of `workspace` that a call with this scope may reach. Every path is checked again when it is opened.
+///
+/// # Errors
+/// A root can no longer be opened.
+pub fn workspace_within(scope: &CallScope, workspace: &Arc<Workspace>) -> Result<Arc<Workspace>, Error> {
+    if scope.reaches_all_paths() {
+        return Ok(Arc::clone(workspace));
+    }
+    let limit: Arc<dyn AccessLimit> = Arc::new(CallScopeLimit(scope.clone()));
+    Ok(Arc::new(workspace.with_access_limit(&limit)?))
+}
+
 /// The scope of one call as a limit of a workspace: it is checked again for each file that the call opens.
 #[derive(Debug)]
-pub(super) struct CallScopeLimit(pub(super) CallScope);
+struct CallScopeLimit(CallScope);
 
 impl AccessLimit for CallScopeLimit {
     fn read(&self, path: &str) -> Result<(), AccessDenied> {

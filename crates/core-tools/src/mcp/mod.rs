@@ -61,8 +61,10 @@ mod progress_notifications;
 mod rate_limiter;
 mod reference;
 mod schema;
+mod schema_file;
 mod search_hints;
 mod selection;
+mod stored_schemas;
 mod tool;
 mod tool_caller;
 mod tool_directory;
@@ -92,10 +94,13 @@ pub use approvals::{
     FolderQuestion, PendingQuestion, shown_text,
 };
 pub use arguments::InvalidArguments;
-pub use audit::{Audit, AuditFailureMode, CallDecision, CallRecord, Outcome, summarize_arguments};
+pub use audit::{
+    Audit, AuditEntry, AuditFailureMode, AuditLevel, CallDecision, CallRecord, CallTargets, Outcome,
+    summarize_arguments,
+};
 pub use call_context::CallContext;
 pub use connection::{Connection, RequestContext};
-pub use effects::WorkspaceEffects;
+pub use effects::{WorkspaceEffects, workspace_within};
 pub use host::{Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::HostLimits;
 pub use observer::CallObserver;
@@ -109,6 +114,8 @@ pub use progress::{ProgressEvent, ProgressReporter};
 pub use role_policy::Effect;
 /// The token bucket behind every limit of so many in a span of time.
 pub use role_policy::TokenBucket;
+#[doc(hidden)]
+pub use schema_file::{schemas_of, stored_schemas};
 pub use selection::{ToolSelection, UnknownSelection};
 pub use tool::{BackgroundProcess, Tool};
 pub use toolset::{PreparedCall, Toolset};

@@ -3,7 +3,7 @@
 use futures_util::future::{BoxFuture, FutureExt};
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The permits that a call of a tool needs while it runs.
@@ -42,11 +42,22 @@ pub struct CallPermits {
     total: u32,
 }
 
-/// A permit to run one call; dropping the last clone frees it.
+/// A permit to run one call. It is free again when its last clone is dropped, or while its call waits for a person.
 #[derive(Clone, Debug)]
 #[must_use = "the permit is free again when this is dropped"]
 pub struct CallPermit {
-    _permit: Arc<OwnedSemaphorePermit>,
+    permit: Arc<Mutex<Option<OwnedSemaphorePermit>>>,
+}
+
+impl CallPermit {
+    fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self { permit: Arc::new(Mutex::new(Some(permit))) }
+    }
+
+    /// Frees the permit although clones of it are left: a transport keeps one with the request until that is answered.
+    pub(super) fn release(self) {
+        drop(self.permit.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
 }
 
 impl CallPermits {
@@ -79,12 +90,6 @@ impl CallPermits {
     /// Waits until no call holds a permit.
     pub async fn drained(&self) {
         let _ = self.semaphore.acquire_many(self.total).await;
-    }
-}
-
-impl CallPermit {
-    fn new(permit: OwnedSemaphorePermit) -> Self {
-        Self { _permit: Arc::new(permit) }
     }
 }
 
@@ -213,5 +218,14 @@ mod tests {
         assert!(permits.try_acquire().is_none() && permits.drained().now_or_never().is_none());
         drop(clone);
         assert!(permits.drained().now_or_never().is_some() && permits.try_acquire().is_some());
+    }
+
+    #[test]
+    fn a_permit_that_is_released_is_free_although_a_clone_is_left() {
+        let permits = CallPermits::new(1);
+        let permit = permits.try_acquire().unwrap();
+        let _clone = permit.clone();
+        permit.release();
+        assert!(permits.try_acquire().is_some());
     }
 }

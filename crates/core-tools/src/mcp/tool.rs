@@ -2,9 +2,10 @@
 
 use super::answer::{Answer, AnswerFormat, ToolError};
 use super::call_context::CallContext;
-use super::permits::ResourceClass;
-use super::schema::{self, JsonSchemaObject, LazySchema};
+use super::permits::{NoPermit, ResourceClass};
+use super::schema::{JsonSchemaObject, LazySchema};
 use super::search_hints;
+use super::stored_schemas::SchemaUse;
 use futures_util::future::{BoxFuture, FutureExt};
 use process_runner::LeftoverTree;
 use rmcp::model::ToolAnnotations;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 type ReleaseCaller = dyn Fn(&str) + Send + Sync;
-type TakeLeftovers = dyn Fn(&str, &LeftoverTree) + Send + Sync;
+type TakeLeftovers = dyn Fn(&str, &LeftoverTree) -> Result<(), NoPermit> + Send + Sync;
 type ListBackground = dyn Fn() -> Vec<BackgroundProcess> + Send + Sync;
 type ToolHandler =
     dyn Fn(Map<String, Value>, CallContext) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
@@ -155,7 +156,7 @@ impl Tool {
             title,
             description,
             aliases: &[],
-            input: Arc::new(LazySchema::new(schema::input::<I>)),
+            input: Arc::new(LazySchema::of_input::<I>()),
             output: None,
             change: ToolChange::None,
             effects: &[],
@@ -212,7 +213,7 @@ impl Tool {
     /// Declares that answers are structured objects of type `T`.
     #[must_use]
     pub fn answers<T: JsonSchema>(mut self) -> Self {
-        self.output = Some(Arc::new(LazySchema::new(schema::output::<T>)));
+        self.output = Some(Arc::new(LazySchema::of_output::<T>()));
         self
     }
 
@@ -276,13 +277,13 @@ impl Tool {
         self
     }
 
-    /// Takes over what a command of a principal has left running, by `take`, which then lists and ends it. It must not
-    /// block.
+    /// Takes over what a command of a principal has left running, by `take`, which then lists and ends it, or refuses to
+    /// have it go on. It must not block.
     #[must_use]
     #[cfg_attr(not(feature = "ci"), allow(dead_code, reason = "only commands leave something running"))]
     pub(crate) fn takes_leftovers(
         mut self,
-        take: impl Fn(&str, &LeftoverTree) + Send + Sync + 'static,
+        take: impl Fn(&str, &LeftoverTree) -> Result<(), NoPermit> + Send + Sync + 'static,
     ) -> Self {
         self.take_leftovers = Some(Arc::new(take));
         self
@@ -320,6 +321,14 @@ impl Tool {
 
     pub(crate) fn input(&self) -> &JsonSchemaObject {
         self.input.get()
+    }
+
+    /// Returns the schemas of its types that can be stored.
+    pub(super) fn generated_schemas(
+        &self,
+    ) -> impl Iterator<Item = (SchemaUse, &'static str, JsonSchemaObject)> + use<> {
+        let output = self.output.as_ref().map(|output| output.generated());
+        self.input.generated().chain(output.into_iter().flatten())
     }
 
     /// Takes over the aliases of the tool that this one replaces, unless it has its own.
@@ -360,12 +369,13 @@ impl Tool {
         }
     }
 
-    /// Returns true if the tool has taken over `tree`.
-    pub(crate) fn take_leftovers(&self, principal: &str, tree: &LeftoverTree) -> bool {
-        self.take_leftovers.as_ref().is_some_and(|take| {
-            take(principal, tree);
-            true
-        })
+    /// Has the tool take over `tree`, if it takes over such things.
+    pub(crate) fn take_leftovers(
+        &self,
+        principal: &str,
+        tree: &LeftoverTree,
+    ) -> Option<Result<(), NoPermit>> {
+        self.take_leftovers.as_ref().map(|take| take(principal, tree))
     }
 
     pub(crate) fn background_processes(&self) -> Vec<BackgroundProcess> {
@@ -388,7 +398,7 @@ impl Tool {
     /// Returns the entry of a list. All four hints are always present, because a client assumes the worst of a missing
     /// one.
     pub(crate) fn listed(&self, format: AnswerFormat) -> rmcp::model::Tool {
-        let mut tool = rmcp::model::Tool::new(self.name, self.description, schema::listed(self.input()));
+        let mut tool = rmcp::model::Tool::new(self.name, self.description, self.input.listed());
         tool.title = Some(self.title.to_owned());
         // A client checks every answer against this schema, so it is only there where answers are structured.
         tool.output_schema = match format {

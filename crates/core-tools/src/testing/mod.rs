@@ -21,7 +21,8 @@
 //!
 //! `detect` (the runner that the files ask for) → `target` (which tests of which project, and the project's own
 //! command where all are meant: `project_command`) → `plan` (the commands, one file for each runner that needs
-//! special knowledge) → `run` → `parse` (the machine formats, into `results`) → `verdict` → `report`.
+//! special knowledge) → `run` → `parse` (the machine formats, into `results`) → `verdict` → `report`;
+//! after a run of all tests, `not_run` looks for those that the runner has passed over.
 //!
 //! # The verdict
 //!
@@ -47,6 +48,7 @@
 
 mod detect;
 mod error;
+mod not_run;
 mod parse;
 mod plan;
 mod project_command;
@@ -63,6 +65,8 @@ pub use error::TestError;
 pub use read_report::{ParsedReport, ReportFormat, read_report};
 pub use report::TestReport;
 pub use request::RunTests;
-pub use results::{FailedTests, TestCase, TestCommand, TestRunProblem, TestRunProblemKind, TestStatus};
+pub use results::{
+    FailedTests, TestCase, TestCommand, TestRunProblem, TestRunProblemKind, TestStatus, TestsNotRun,
+};
 pub use run::run_tests;
 pub use runner::TestRunner;

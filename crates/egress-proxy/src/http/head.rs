@@ -4,11 +4,9 @@ use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
+use super::fields::{HeaderFields, NOT_CR_LF, head_lines, is_token};
 use crate::allowed_hosts::{parse_port, split_port};
-use crate::host::Host;
-
-/// The most header fields of a request.
-const MAX_FIELDS: usize = 200;
+use crate::host::{Host, UnreadableHost};
 
 /// The head of a request.
 #[derive(Debug)]
@@ -16,14 +14,23 @@ pub(crate) struct RequestHead {
     pub(crate) method: String,
     /// The target as the client wrote it.
     target: String,
-    fields: Vec<(String, Vec<u8>)>,
+    #[cfg_attr(not(feature = "credentials"), allow(dead_code, reason = "asked for inside TLS alone"))]
+    pub(crate) version: HttpVersion,
+    pub(crate) fields: HeaderFields,
+}
+
+/// The version of a request or a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HttpVersion {
+    Http10,
+    Http11,
 }
 
 /// The host that a request goes to, and the rest of its target.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RequestTarget {
     /// The host, or the text that is none.
-    pub(crate) host: Result<Host, String>,
+    pub(crate) host: Result<Host, UnreadableHost>,
     pub(crate) port: u16,
     /// The path and query. Empty for `CONNECT`.
     pub(crate) path: String,
@@ -34,6 +41,12 @@ pub(crate) struct RequestTarget {
 pub(crate) enum BodyFraming {
     Length(u64),
     Chunked,
+    /// The body of a response that ends with its connection.
+    #[cfg_attr(
+        not(feature = "credentials"),
+        allow(dead_code, reason = "responses are read inside TLS alone")
+    )]
+    UntilEnd,
 }
 
 /// The reason that a head cannot be used.
@@ -43,17 +56,30 @@ pub(crate) enum HeadError {
     Closed,
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("the head of the request has more than {0} bytes")]
+    #[error("the head has more than {0} bytes")]
     TooLong(usize),
     #[error("{0}")]
     Malformed(&'static str),
 }
 
-/// Reads a head up to its empty line.
+/// Returns text that is known to be ASCII.
+fn ascii(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Reads the head of a request up to its empty line.
 pub(crate) async fn read_head(
     reader: &mut (impl AsyncBufRead + Unpin),
     max_bytes: usize,
 ) -> Result<RequestHead, HeadError> {
+    RequestHead::parse(&read_head_bytes(reader, max_bytes).await?)
+}
+
+/// Reads a head up to and with its empty line.
+pub(crate) async fn read_head_bytes(
+    reader: &mut (impl AsyncBufRead + Unpin),
+    max_bytes: usize,
+) -> Result<Vec<u8>, HeadError> {
     let mut bytes = Vec::new();
     loop {
         let available = reader.fill_buf().await?;
@@ -71,31 +97,20 @@ pub(crate) async fn read_head(
         if bytes.len() > max_bytes {
             return Err(HeadError::TooLong(max_bytes));
         }
+        // Some readers take a bare LF for the end of a line: nothing is waited for behind one.
+        if bytes.ends_with(b"\n") && !bytes.ends_with(b"\r\n") {
+            return Err(HeadError::Malformed(NOT_CR_LF));
+        }
         if bytes.ends_with(b"\r\n\r\n") {
-            return RequestHead::parse(&bytes);
+            return Ok(bytes);
         }
     }
-}
-
-fn is_token(text: &[u8]) -> bool {
-    !text.is_empty()
-        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }
 
 impl RequestHead {
     fn parse(bytes: &[u8]) -> Result<Self, HeadError> {
         use HeadError::Malformed;
-        let text = bytes.strip_suffix(b"\r\n\r\n").ok_or(Malformed("the head has no end"))?;
-        let mut lines = Vec::new();
-        let mut rest = text;
-        while let Some(at) = rest.windows(2).position(|pair| pair == b"\r\n") {
-            lines.push(&rest[..at]);
-            rest = &rest[at + 2..];
-        }
-        lines.push(rest);
-        if lines.iter().any(|line| line.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))) {
-            return Err(Malformed("a line of the head does not end in CR LF, or has a NUL byte"));
-        }
+        let lines = head_lines(bytes)?;
         let (first, lines) = lines.split_first().ok_or(Malformed("the head is empty"))?;
         let mut parts = first.split(|byte| *byte == b' ');
         let (Some(method), Some(target), Some(version), None) =
@@ -103,34 +118,23 @@ impl RequestHead {
         else {
             return Err(Malformed("the first line is not METHOD TARGET VERSION"));
         };
-        if !is_token(method) || !matches!(version, b"HTTP/1.1" | b"HTTP/1.0") {
-            return Err(Malformed("only requests of HTTP/1.0 and HTTP/1.1 are taken"));
+        let version = match version {
+            b"HTTP/1.1" => HttpVersion::Http11,
+            b"HTTP/1.0" => HttpVersion::Http10,
+            _ => return Err(Malformed("only requests of HTTP/1.0 and HTTP/1.1 are taken")),
+        };
+        if !is_token(method) {
+            return Err(Malformed("the method is no token"));
         }
         if !target.iter().all(u8::is_ascii_graphic) {
             return Err(Malformed("the target has bytes that are not of printable ASCII"));
         }
-        let ascii = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let mut fields = Vec::with_capacity(lines.len());
-        if lines.len() > MAX_FIELDS {
-            return Err(Malformed("the head has too many fields"));
-        }
-        for line in lines {
-            let colon =
-                line.iter().position(|byte| *byte == b':').ok_or(Malformed("a field has no colon"))?;
-            // Also refuses a blank before the colon, and a field that goes on from the line before.
-            if !is_token(&line[..colon]) {
-                return Err(Malformed("the name of a field is no token"));
-            }
-            fields.push((ascii(&line[..colon]), line[colon + 1..].trim_ascii().to_vec()));
-        }
-        Ok(Self { method: ascii(method), target: ascii(target), fields })
-    }
-
-    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        self.fields
-            .iter()
-            .filter(move |(own, _)| own.eq_ignore_ascii_case(name))
-            .map(|(_, value)| value.as_slice())
+        Ok(Self {
+            method: ascii(method),
+            target: ascii(target),
+            version,
+            fields: HeaderFields::parse(lines)?,
+        })
     }
 
     /// Returns the host that the request goes to: by its authority for `CONNECT`, by its URL otherwise.
@@ -138,7 +142,7 @@ impl RequestHead {
         if self.method == "CONNECT" {
             let (host, port) = split_port(&self.target);
             let port = port.and_then(parse_port).ok_or(HeadError::Malformed("CONNECT needs HOST:PORT"))?;
-            return Ok(RequestTarget { host: parse_host(host), port, path: String::new() });
+            return Ok(RequestTarget { host: Host::parse_requested(host), port, path: String::new() });
         }
         let scheme = self.target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
         let Some(rest) = scheme.and_then(|_| self.target.get(7..)) else {
@@ -158,80 +162,49 @@ impl RequestHead {
         };
         let path = path.split('#').next().unwrap_or_default();
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(RequestTarget { host: parse_host(host), port, path })
+        Ok(RequestTarget { host: Host::parse_requested(host), port, path })
+    }
+
+    /// Returns the path and query of a request that goes straight to a host, as one inside TLS does.
+    #[cfg(feature = "credentials")]
+    pub(crate) fn origin_path(&self) -> Result<&str, HeadError> {
+        let is_path = self.target.starts_with('/') || (self.target == "*" && self.method == "OPTIONS");
+        if is_path && !self.target.contains('#') {
+            Ok(&self.target)
+        } else {
+            Err(HeadError::Malformed("the target of a request inside TLS is a path"))
+        }
+    }
+
+    /// Returns the host and port that the one `Host` field names, or `None` if it names none.
+    #[cfg(feature = "credentials")]
+    pub(crate) fn named_host(&self, default_port: u16) -> Option<(Host, u16)> {
+        let mut values = self.fields.values("Host");
+        let value = std::str::from_utf8(values.next()?).ok().filter(|_| values.next().is_none())?;
+        let (host, port) = split_port(value);
+        let port = port.map_or(Some(default_port), parse_port)?;
+        Some((Host::parse(host).ok()?, port))
     }
 
     /// Returns where the body ends.
     pub(crate) fn body(&self) -> Result<BodyFraming, HeadError> {
-        let mut encodings = self.values("Transfer-Encoding");
-        let mut lengths = self.values("Content-Length");
-        match (encodings.next(), lengths.next()) {
-            (None, None) => Ok(BodyFraming::Length(0)),
-            (Some(encoding), None)
-                if encodings.next().is_none() && encoding.eq_ignore_ascii_case(b"chunked") =>
-            {
-                Ok(BodyFraming::Chunked)
-            }
-            (Some(_), None) => {
-                Err(HeadError::Malformed("the only Transfer-Encoding that is taken is `chunked`"))
-            }
-            (None, Some(length)) if lengths.next().is_none() && length.iter().all(u8::is_ascii_digit) => {
-                std::str::from_utf8(length)
-                    .ok()
-                    .and_then(|digits| digits.parse().ok())
-                    .map(BodyFraming::Length)
-                    .ok_or(HeadError::Malformed("Content-Length is no number"))
-            }
-            _ => Err(HeadError::Malformed("the length of the body is given twice or not as a number")),
-        }
+        Ok(self.fields.framing()?.unwrap_or(BodyFraming::Length(0)))
     }
 
     /// Returns the head as it goes to the host: for one request, and without what is meant for the proxy.
     pub(crate) fn to_origin(&self, target: &RequestTarget, host: &Host) -> Vec<u8> {
-        const HOP_BY_HOP: [&str; 9] = [
-            "Connection",
-            "Host",
-            "Keep-Alive",
-            "Proxy-Authenticate",
-            "Proxy-Authorization",
-            "Proxy-Connection",
-            "TE",
-            "Trailer",
-            "Upgrade",
-        ];
-        let named: Vec<String> = self
-            .values("Connection")
-            .flat_map(|value| value.split(|byte| *byte == b','))
-            .map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned())
-            // These two say where the body ends, and must not be lost on a client's word.
-            .filter(|name| {
-                !name.eq_ignore_ascii_case("Transfer-Encoding")
-                    && !name.eq_ignore_ascii_case("Content-Length")
-            })
-            .collect();
-        let is_left_out = |name: &str| {
-            HOP_BY_HOP.iter().any(|other| name.eq_ignore_ascii_case(other))
-                || named.iter().any(|other| name.eq_ignore_ascii_case(other))
-        };
         let port = if target.port == 80 { String::new() } else { format!(":{}", target.port) };
         let mut head = format!(
             "{} {} HTTP/1.1\r\nHost: {host}{port}\r\nConnection: close\r\n",
             self.method, target.path
         )
         .into_bytes();
-        for (name, value) in self.fields.iter().filter(|(name, _)| !is_left_out(name)) {
-            head.extend_from_slice(name.as_bytes());
-            head.extend_from_slice(b": ");
-            head.extend_from_slice(value);
-            head.extend_from_slice(b"\r\n");
-        }
+        let hop_by_hop = self.fields.hop_by_hop();
+        self.fields
+            .write_without(&mut head, |name| name.eq_ignore_ascii_case("Host") || hop_by_hop.contains(name));
         head.extend_from_slice(b"\r\n");
         head
     }
-}
-
-fn parse_host(text: &str) -> Result<Host, String> {
-    Host::parse(text).map_err(|_| text.to_owned())
 }
 
 #[cfg(test)]
@@ -247,7 +220,7 @@ mod tests {
         let head = parse(&format!("{line} HTTP/1.1\r\n\r\n")).map_err(|error| error.to_string())?;
         let target = head.target().map_err(|error| error.to_string())?;
         Ok((
-            target.host.map_or_else(|text| format!("not {text}"), |host| host.to_string()),
+            target.host.map_or_else(|error| format!("not {}", error.text), |host| host.to_string()),
             target.port,
             target.path,
         ))

@@ -4,18 +4,8 @@
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AuditStoreError {
     #[cfg(feature = "audit-database")]
-    #[error("http.audit_database: expected sqlite:PATH, postgres://… or $VARIABLE")]
-    Location,
-    #[cfg(feature = "audit-database")]
-    #[error("http.audit_database: {}", .path.display())]
-    File { path: std::path::PathBuf, source: std::io::Error },
-    /// The database refuses a statement or the connection. Its message has its own causes, so it is no source.
-    #[cfg(feature = "audit-database")]
-    #[error("http.audit_database: {0}")]
-    Database(sqlx::Error),
-    #[cfg(feature = "audit-database")]
-    #[error("http.audit_database: the database does not answer")]
-    Timeout,
+    #[error("http.audit_database")]
+    Database(#[from] audit_log::DatabaseError),
     #[cfg(feature = "audit-database")]
     #[error("the system has no random numbers: {0}")]
     Random(getrandom::Error),

@@ -1,22 +1,36 @@
 //! The queue of records for the database.
 
-use super::database::AuditDatabase;
 use super::error::AuditStoreError;
-use super::row::AuditRow;
-use super::writer::{AuditWriter, WrittenAuditCounts};
+use super::writer::{AuditWriter, WrittenAuditCounts, server_name};
+use audit_log::{AuditDatabase, AuditEntry, AuditEvent, ChainHead, ChainedEntry};
 use core_tools::mcp::CallRecord;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 use tokio::sync::mpsc::{self, Sender};
 
-/// The records that wait. At 300 bytes each they take 2.5 MB.
+/// The records that wait. At 600 bytes each they take 5 MB.
 const CAPACITY: usize = 8192;
 
 /// The sending end of the queue. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct AuditStore {
-    queue: Sender<AuditRow>,
+    queue: Sender<ChainedEntry>,
     counts: Arc<WrittenAuditCounts>,
+    chain: Arc<Mutex<AuditChain>>,
+}
+
+/// The chain of this process.
+#[derive(Debug)]
+struct AuditChain {
+    /// The name of this process.
+    server: String,
+    last_number: u64,
+    head: Option<ChainHead>,
+    /// Records that were lost since the last one that was queued.
+    lost_since: u64,
+    /// The last record was queued: nothing follows it.
+    is_ended: bool,
 }
 
 impl AuditStore {
@@ -28,20 +42,52 @@ impl AuditStore {
         let database = AuditDatabase::open(location).await?;
         let (sender, receiver) = mpsc::channel(CAPACITY);
         let counts = Arc::new(WrittenAuditCounts::default());
-        let writer = AuditWriter::start(database, receiver, Arc::clone(&counts))?;
-        Ok((Self { queue: sender, counts }, writer))
+        let chain =
+            AuditChain { server: server_name()?, last_number: 0, head: None, lost_since: 0, is_ended: false };
+        let store = Self { queue: sender, counts: Arc::clone(&counts), chain: Arc::new(Mutex::new(chain)) };
+        let writer = AuditWriter::start(database, receiver, counts);
+        Ok((store, writer))
     }
 
-    /// Records a call that has ended, or was not run. Never waits.
+    /// Records a call that has ended, or was not run. Never waits for the database.
     pub(crate) fn record(&self, record: &CallRecord<'_>) {
-        // The number is taken even if the row is then lost, so that a gap in the numbers shows the loss.
-        let lost = self.counts.lost_since.swap(0, Ordering::Relaxed);
-        let number = self.counts.last_number.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.queue.try_send(AuditRow::new(record, number, lost)).is_err() {
-            self.counts.lost.fetch_add(1, Ordering::Relaxed);
-            // The next row also reports the losses that this one would have reported.
-            self.counts.lost_since.fetch_add(lost + 1, Ordering::Relaxed);
+        // Made before the chain is locked: this takes longer than the rest.
+        self.enqueue(record.to_entry());
+    }
+
+    /// Records that this process ends, as the last link of its chain. A server that is killed leaves a chain without an end,
+    /// and so does one whose queue is full.
+    pub(crate) fn end(&self) {
+        if !self.enqueue(AuditEntry::new(AuditEvent::End, SystemTime::now())) {
+            tracing::error!(
+                "the end of this server is not recorded in the audit's database: too many records wait"
+            );
         }
+    }
+
+    fn enqueue(&self, mut entry: AuditEntry) -> bool {
+        // Locked while the entry is queued, so that the rows arrive in the order of the chain.
+        let mut chain = self.chain.lock().unwrap_or_else(PoisonError::into_inner);
+        // The number is taken even if the row is then lost, so that a gap in the numbers shows the loss.
+        chain.last_number += 1;
+        self.counts.last_number.store(chain.last_number, Ordering::Relaxed);
+        entry.lost_before = chain.lost_since;
+        let is_end = entry.event == AuditEvent::End;
+        let linked = match self.queue.try_reserve() {
+            Ok(slot) if !chain.is_ended => {
+                let linked = ChainedEntry::new(entry, &chain.server, chain.last_number, chain.head.as_ref());
+                linked.ok().map(|linked| (slot, linked))
+            }
+            _ => None,
+        };
+        let Some((slot, linked)) = linked else {
+            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+            chain.lost_since += 1;
+            return false;
+        };
+        (chain.head, chain.lost_since, chain.is_ended) = (Some(linked.head()), 0, is_end);
+        slot.send(linked);
+        true
     }
 
     /// Returns the number of rows that were written, and of those that were lost.
@@ -84,11 +130,21 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         record();
+        store.end();
         writer.close().await;
         let row = "SELECT count(*), max(lost_before), max(number) FROM coretools_audit";
         let row = sqlx::query(row).fetch_one(&mut other).await.unwrap();
         let found: [i64; 3] = [row.get(0), row.get(1), row.get(2)];
-        let expected = [all + 1, lost, all + lost + 1].map(|number| i64::try_from(number).unwrap());
+        // With the record of the end.
+        let expected = [all + 2, lost, all + lost + 2].map(|number| i64::try_from(number).unwrap());
         assert_eq!(found, expected);
+        // A loss that was told is no gap in the chain.
+        let mut verifier = audit_log::ChainVerifier::default();
+        let mut database = AuditDatabase::open_to_read(&format!("sqlite:{}", path.display())).unwrap();
+        database.verify(&mut verifier).await.unwrap();
+        let found = verifier.finish();
+        assert!(found.is_intact(), "{:?}", found.faults);
+        let [chain] = found.chains.values().collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!((chain.records, chain.lost, chain.is_ended), (all + 2, lost, true));
     }
 }

@@ -1,8 +1,7 @@
 //! The task that writes the queue to the database.
 
-use super::database::AuditDatabase;
 use super::error::AuditStoreError;
-use super::row::AuditRow;
+use audit_log::{AuditDatabase, ChainedEntry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -26,8 +25,6 @@ pub(super) struct WrittenAuditCounts {
     pub(super) lost: AtomicU64,
     /// The number of the last record.
     pub(super) last_number: AtomicU64,
-    /// Records that were lost since the last one that was queued.
-    pub(super) lost_since: AtomicU64,
 }
 
 /// The task that writes; it must be [closed](AuditWriter::close).
@@ -42,15 +39,18 @@ impl AuditWriter {
     /// Starts the task, which writes the rows of `queue`.
     pub(super) fn start(
         mut database: AuditDatabase,
-        queue: Receiver<AuditRow>,
+        queue: Receiver<ChainedEntry>,
         counts: Arc<WrittenAuditCounts>,
-    ) -> Result<Self, AuditStoreError> {
-        let (closing, server) = (CancellationToken::new(), server_name()?);
+    ) -> Self {
+        let closing = CancellationToken::new();
         let task = tokio::spawn({
             let (counts, closing) = (Arc::clone(&counts), closing.clone());
-            async move { write_batches(&mut database, &server, queue, &counts, &closing).await }
+            async move {
+                write_batches(&mut database, queue, &counts, &closing).await;
+                database.close().await;
+            }
         });
-        Ok(Self { task, closing, counts })
+        Self { task, closing, counts }
     }
 
     /// Writes the rows that are still in the queue, for at most [`CLOSE_TIMEOUT`].
@@ -69,7 +69,7 @@ impl AuditWriter {
 }
 
 /// Returns the name of this process in its rows: the machine, and a number that no other process has.
-fn server_name() -> Result<String, AuditStoreError> {
+pub(super) fn server_name() -> Result<String, AuditStoreError> {
     // Row numbers begin at 1 in every process, so the name has to be new each time. Process ids occur again.
     let mut random = [0_u8; 8];
     getrandom::fill(&mut random).map_err(AuditStoreError::Random)?;
@@ -80,8 +80,7 @@ fn server_name() -> Result<String, AuditStoreError> {
 /// Writes batches until the queue is closed and empty.
 async fn write_batches(
     database: &mut AuditDatabase,
-    server: &str,
-    mut queue: Receiver<AuditRow>,
+    mut queue: Receiver<ChainedEntry>,
     counts: &WrittenAuditCounts,
     closing: &CancellationToken,
 ) {
@@ -113,7 +112,7 @@ async fn write_batches(
         let [mut delay, longest] = RETRY_DELAYS;
         // A failed batch is retried without end. Meanwhile new rows fill the queue, and only what does not fit there is
         // lost.
-        while let Err(error) = database.write(server, &batch).await {
+        while let Err(error) = database.write(&batch).await {
             tracing::error!("{} records of the audit wait for their database: {error}", batch.len());
             tokio::time::sleep(delay).await;
             delay = (delay * 2).min(longest);

@@ -1,7 +1,7 @@
 //! Authentication of a request: by a token, a JWT or the user behind a Unix socket. Where the operator allows it, a local
 //! caller may be anonymous.
 
-use super::error::AuthError;
+use super::error::{AuthError, RefusedCaller, RefusedIdentity};
 use super::jwt::JwtVerifier;
 use super::principal::Principal;
 use super::tokens::ActiveTokens;
@@ -87,17 +87,23 @@ impl Authenticator {
         &self,
         headers: &HeaderMap,
         peer: ConnectionPeer,
-    ) -> Result<Principal, AuthError> {
+    ) -> Result<Principal, RefusedCaller> {
         match bearer_token(headers)? {
-            Some(bearer) => self.authenticate_bearer(bearer).await,
-            None => self.implicit(peer),
+            Some(bearer) => self.authenticate_bearer(bearer, peer).await,
+            None => Ok(self.implicit(peer)?),
         }
     }
 
-    /// Returns the caller that has the token or JWT `bearer`.
-    pub(crate) async fn authenticate_bearer(&self, bearer: &str) -> Result<Principal, AuthError> {
+    /// Returns the caller that has the token or JWT `bearer`, and notes that `peer` uses it.
+    pub(crate) async fn authenticate_bearer(
+        &self,
+        bearer: &str,
+        peer: ConnectionPeer,
+    ) -> Result<Principal, RefusedCaller> {
         // Tokens come first: they cost one hash and one look-up, while a JWT may need its keys fetched.
-        if let Some(token) = self.tokens().find(bearer) {
+        let tokens = self.tokens();
+        if let Some(token) = tokens.find(bearer) {
+            token.note_use(peer);
             return Ok(Principal {
                 name: Arc::clone(&token.name),
                 role: token.role.clone(),
@@ -106,6 +112,10 @@ impl Authenticator {
                 revoked: token.revoked.clone(),
                 expires_at: None,
             });
+        }
+        if let Some(name) = tokens.find_ended(bearer) {
+            let identity = RefusedIdentity::Verified(name.to_string());
+            return Err(RefusedCaller { error: AuthError::Invalid("it has expired"), identity });
         }
         let jwts = self.jwts.as_ref().ok_or(AuthError::Invalid("no such token"))?;
         let verified = jwts.verify(bearer).await?;

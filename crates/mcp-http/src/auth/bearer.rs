@@ -45,9 +45,26 @@ pub(crate) fn generate() -> Result<NewToken, getrandom::Error> {
     getrandom::fill(&mut random)?;
     let (id, secret) = random.split_at(6);
     let id = TokenId(id.iter().map(|byte| format!("{byte:02x}")).collect());
-    let token = format!("{PREFIX}{}_{}", id.0, URL_SAFE_NO_PAD.encode(secret));
+    let token = with_checksum(&format!("{PREFIX}{}_{}", id.0, URL_SAFE_NO_PAD.encode(secret)));
     let hash = TokenHash::of(&token);
     Ok(NewToken { token, id, hash })
+}
+
+/// The digits of a checksum.
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// Appends the CRC-32 of `text` in six digits, the highest first. A scanner for leaked tokens checks it, so that text which only
+/// looks like a token is no false alarm. The server compares the hash of the whole.
+fn with_checksum(text: &str) -> String {
+    let mut crc = flate2::Crc::new();
+    crc.update(text.as_bytes());
+    let mut rest = crc.sum();
+    let mut digits = [b'0'; 6];
+    for digit in digits.iter_mut().rev() {
+        *digit = BASE62.get((rest % 62) as usize).copied().unwrap_or(b'0');
+        rest /= 62;
+    }
+    digits.iter().fold(text.to_owned(), |token, digit| token + &char::from(*digit).to_string())
 }
 
 /// Returns the id in a token, if it has the form of one that [`generate`] makes.
@@ -108,7 +125,10 @@ mod tests {
         assert!(
             kept.matches(&TokenHash::of(&token)) && !kept.matches(&TokenHash::of(&token[..token.len() - 1]))
         );
-        assert_eq!(token.len(), 60);
+        assert_eq!(token.len(), 66);
+        assert_eq!(with_checksum(&token[..60]), token);
+        // 3421780262, the CRC-32 of these digits in every table of check values.
+        assert_eq!(with_checksum("123456789"), "1234567893jZRME");
         assert_ne!(generate().unwrap().token, token);
     }
 

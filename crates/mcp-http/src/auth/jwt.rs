@@ -1,6 +1,6 @@
 //! Verification of JSON Web Tokens of an authorization server (RFC 7519, RFC 7515, RFC 8725).
 
-use super::error::AuthError;
+use super::error::{AuthError, MissingGrant, RefusedCaller, RefusedIdentity};
 use super::jwk::{KeySetError, SignatureAlgorithm, SigningKey, parse_keys};
 use super::role_rule::{RoleRule, RoleRuleError, has_scope, is_or_contains};
 use base64::Engine;
@@ -200,10 +200,10 @@ impl JwtVerifier {
     }
 
     /// Verifies a token and returns its bearer.
-    pub(crate) async fn verify(self: &Arc<Self>, token: &str) -> Result<VerifiedToken, AuthError> {
+    pub(crate) async fn verify(self: &Arc<Self>, token: &str) -> Result<VerifiedToken, RefusedCaller> {
         match self.verify_at(token, SystemTime::now()) {
             // The issuer may have rotated its keys since the last fetch.
-            Err(AuthError::UnknownKey) if self.may_refetch() => {
+            Err(RefusedCaller { error: AuthError::UnknownKey, .. }) if self.may_refetch() => {
                 let verifier = Arc::clone(self);
                 let reloaded = tokio::task::spawn_blocking(move || verifier.reload()).await;
                 if let Ok(Err(error)) = reloaded {
@@ -228,11 +228,35 @@ impl JwtVerifier {
         true
     }
 
-    fn verify_at(&self, token: &str, now: SystemTime) -> Result<VerifiedToken, AuthError> {
+    /// Verifies a token, and names its subject also where it is refused.
+    fn verify_at(&self, token: &str, now: SystemTime) -> Result<VerifiedToken, RefusedCaller> {
         // Checked before anything is decoded, because the sender is not known yet.
         if token.len() > MAX_TOKEN_BYTES {
-            return Err(AuthError::Invalid("the token is too long"));
+            return Err(AuthError::Invalid("the token is too long").into());
         }
+        match self.verify_signature(token) {
+            Ok(claims) => self.check_claims(&claims, now).map_err(|error| {
+                let identity = subject(&claims).map(|subject| format!("jwt:{subject}"));
+                RefusedCaller {
+                    error,
+                    identity: identity.map_or(RefusedIdentity::Unknown, RefusedIdentity::Verified),
+                }
+            }),
+            Err(error) => {
+                // Who it says it is helps an operator who looks for the reason. Nothing proves it.
+                let claims = token.split('.').nth(1).and_then(decode_object);
+                let claimed = claims.as_ref().and_then(|claims| subject(claims));
+                let identity = claimed.map(str::to_owned);
+                Err(RefusedCaller {
+                    error,
+                    identity: identity.map_or(RefusedIdentity::Unknown, RefusedIdentity::Claimed),
+                })
+            }
+        }
+    }
+
+    /// Returns the claims of a token whose signature holds.
+    fn verify_signature(&self, token: &str) -> Result<Map<String, Value>, AuthError> {
         let not_a_jwt = AuthError::Invalid("neither a token of this server nor a JWT");
         let mut parts = token.split('.');
         let (Some(head), Some(claims), Some(signature), None) =
@@ -271,53 +295,67 @@ impl JwtVerifier {
         if !fitting.any(|key| key.verifies(algorithm, signed.as_bytes(), &signature)) {
             return Err(AuthError::Invalid("its signature does not hold"));
         }
-        let claims = decode_object(claims).ok_or(AuthError::Invalid("its claims are not an object"))?;
-        self.check_claims(&claims, now)
+        decode_object(claims).ok_or(AuthError::Invalid("its claims are not an object"))
     }
 
     fn check_claims(&self, claims: &Map<String, Value>, now: SystemTime) -> Result<VerifiedToken, AuthError> {
         if claims.get("iss").and_then(Value::as_str) != Some(&self.issuer) {
-            return Err(AuthError::Invalid("it is of another issuer"));
+            return Err(AuthError::Invalid(
+                "it is of another issuer: its claim `iss` is not http.jwt_issuer",
+            ));
         }
         if !claims.get("aud").is_some_and(|audience| is_or_contains(audience, &self.audience)) {
-            return Err(AuthError::Invalid("it is for another audience"));
+            return Err(AuthError::Invalid(
+                "it is for another audience: its claim `aud` has not http.jwt_audience",
+            ));
         }
         let time = |name: &str| {
             let seconds =
                 claims.get(name)?.as_f64().filter(|seconds| (0.0..MAX_TIMESTAMP).contains(seconds))?;
             Some(SystemTime::UNIX_EPOCH + Duration::from_secs_f64(seconds))
         };
-        let expiry = time("exp").filter(|expiry| *expiry + LEEWAY > now);
-        let expiry = expiry.ok_or(AuthError::Invalid("it has expired, or it never does"))?;
+        let expiry = time("exp").ok_or(AuthError::Invalid("its claim `exp` is missing or is no time"))?;
+        if expiry + LEEWAY <= now {
+            return Err(AuthError::Invalid("it has expired: its claim `exp` has passed"));
+        }
         let has_begun = match claims.contains_key("nbf") {
             true => time("nbf").is_some_and(|begin| begin <= now + LEEWAY),
             false => true,
         };
         if !has_begun {
-            return Err(AuthError::Invalid("it is not valid yet"));
+            return Err(AuthError::Invalid(
+                "it is not valid yet: its claim `nbf` has not come, or is no time",
+            ));
         }
-        // The subject is shown in the log and the audit, where control characters and marks of direction would mislead.
-        let is_name = |subject: &&str| {
-            (1..=256).contains(&subject.len())
-                && subject.chars().flat_map(char::escape_debug).eq(subject.chars())
-        };
-        let subject = claims.get("sub").and_then(Value::as_str).filter(is_name);
-        let subject = subject.ok_or(AuthError::Invalid("its subject is missing or is not plain text"))?;
+        let subject =
+            subject(claims).ok_or(AuthError::Invalid("its claim `sub` is missing or is not plain text"))?;
         if let Some(scope) = &self.scope
             && !["scope", "scp"]
                 .iter()
                 .any(|name| claims.get(*name).is_some_and(|held| has_scope(held, scope)))
         {
-            return Err(AuthError::Insufficient(Some(scope.clone())));
+            return Err(AuthError::Insufficient(MissingGrant::Scope(scope.clone())));
         }
-        let rule =
-            self.rules.iter().find(|rule| rule.matches(claims)).ok_or(AuthError::Insufficient(None))?;
+        let rule = self.rules.iter().find(|rule| rule.matches(claims)).ok_or_else(|| {
+            let mut claims: Vec<String> = self.rules.iter().map(|rule| rule.claim.clone()).collect();
+            claims.dedup();
+            AuthError::Insufficient(MissingGrant::Role { claims })
+        })?;
         Ok(VerifiedToken {
             subject: subject.to_owned(),
             role: rule.role.clone(),
             expires_at: expiry + LEEWAY,
         })
     }
+}
+
+/// Returns the subject of a token, if it is text that can be shown. It is shown in the log and the audit, where control
+/// characters and marks of direction would mislead.
+fn subject(claims: &Map<String, Value>) -> Option<&str> {
+    let is_plain = |subject: &&str| {
+        (1..=256).contains(&subject.len()) && subject.chars().flat_map(char::escape_debug).eq(subject.chars())
+    };
+    claims.get("sub").and_then(Value::as_str).filter(is_plain)
 }
 
 /// Decodes the object in a part of a token. It is read strictly: a name that is there twice could be read in two ways.

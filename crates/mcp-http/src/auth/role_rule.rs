@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// A rule `CLAIM=VALUE:ROLE`.
 #[derive(Clone, Debug)]
 pub(super) struct RoleRule {
-    claim: String,
+    pub(super) claim: String,
     value: String,
     pub(super) role: String,
 }

@@ -41,7 +41,24 @@ pub(crate) struct TokenEntry {
     pub(crate) processes: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bytes_per_minute: Option<u64>,
+    /// The secret before the last rotation, which holds for a while.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) previous: Option<PreviousSecret>,
 }
+
+/// The secret that a token had before it was rotated.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PreviousSecret {
+    pub(crate) id: String,
+    pub(crate) hash: String,
+    /// The time until which it holds, in seconds since 1970.
+    pub(crate) expires: u64,
+}
+
+/// The newest version of the file that is read. Version 1, which knows no rotation, is written as long as it suffices, so that
+/// 0.1.0 can read the file.
+const VERSION: u32 = 2;
 
 /// The error of a file of tokens that cannot be used or changed.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +80,9 @@ pub(crate) enum TokenFileError {
 /// The fault of a file of tokens.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenProblem {
-    #[error("version {0} is not known; expected 1")]
+    #[error(
+        "its version is {0}, and this program reads 1 to {VERSION}: a newer version wrote it; use that version"
+    )]
     Version(u32),
     #[error("`{}` or its id is not a name", .0.escape_debug())]
     Name(String),
@@ -91,18 +110,27 @@ pub(crate) fn read(path: &Path) -> Result<TokenFile, TokenFileError> {
 
 /// Parses and checks the text of the file at `path`.
 pub(crate) fn parse(path: &Path, text: &str) -> Result<TokenFile, TokenFileError> {
-    let file: TokenFile =
-        toml::from_str(text).map_err(|problem| TokenFileError::Syntax { path: path.to_owned(), problem })?;
+    let syntax = |problem| TokenFileError::Syntax { path: path.to_owned(), problem };
+    // The version first: a newer file may have keys that are not known here.
+    let Versioned { version } = toml::from_str(text).map_err(syntax)?;
+    if !(1..=VERSION).contains(&version) {
+        let source = TokenProblem::Version(version);
+        return Err(TokenFileError::Content { path: path.to_owned(), source });
+    }
+    let file: TokenFile = toml::from_str(text).map_err(syntax)?;
     match check(&file) {
         Ok(()) => Ok(file),
         Err(source) => Err(TokenFileError::Content { path: path.to_owned(), source }),
     }
 }
 
+/// The part of the file that every version has.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
 fn check(file: &TokenFile) -> Result<(), TokenProblem> {
-    if file.version != 1 {
-        return Err(TokenProblem::Version(file.version));
-    }
     let (mut names, mut ids) = (HashSet::new(), HashSet::new());
     for token in &file.tokens {
         let name = || token.name.clone();
@@ -112,6 +140,11 @@ fn check(file: &TokenFile) -> Result<(), TokenProblem> {
         // The audit tells tokens apart by name.
         if !names.insert(&token.name) || !ids.insert(&token.id) {
             return Err(TokenProblem::Duplicate(name()));
+        }
+        if let Some(previous) = &token.previous
+            && (!TokenId(previous.id.clone()).is_wellformed() || !ids.insert(&previous.id))
+        {
+            return Err(TokenProblem::Name(name()));
         }
         if token.role.is_empty() {
             return Err(TokenProblem::NoRole(name()));
@@ -179,6 +212,7 @@ fn change_text<E: From<TokenFileError>>(
         _ => read(path)?,
     };
     change(&mut file)?;
+    file.version = if file.tokens.iter().any(|token| token.previous.is_some()) { VERSION } else { 1 };
     let text = toml::to_string(&file).map_err(TokenFileError::Serialize)?;
     let text =
         format!("# Tokens of {0}; `{0} token` changes this file. Only hashes are kept.\n{text}", name());

@@ -2,14 +2,20 @@
 
 use super::bearer::{TokenHash, TokenId, token_id};
 use super::token_file::{TokenFile, TokenFileError, TokenProblem};
+use super::token_usage::{TokenUse, TokenUses};
 use crate::limits::caller_limits::CallerLimits;
-use std::collections::HashMap;
+use crate::net::address::ConnectionPeer;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
-/// A token that its bearer may use.
+/// A token that ends within this time ends soon.
+const SOON: Duration = Duration::from_secs(7 * 86_400);
+
+/// A token that its bearer may use, or one that has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct ActiveToken {
     pub(crate) name: Arc<str>,
@@ -19,8 +25,21 @@ pub(crate) struct ActiveToken {
     pub(crate) limits: CallerLimits,
     /// Cancelled once the token was revoked or has expired.
     pub(crate) revoked: CancellationToken,
+    /// The time at which it was made.
+    created_at: SystemTime,
+    pub(crate) expires_at: Option<SystemTime>,
+    /// It is the secret before a rotation. Its bearer goes on with the one after.
+    is_previous: bool,
+    last_use: Arc<LastUse>,
     hash: TokenHash,
-    expires_at: Option<SystemTime>,
+}
+
+/// The last use of a token by this process.
+#[derive(Debug, Default)]
+struct LastUse {
+    /// The second since 1970; 0 if it was not used. Apart from the peer, so that most requests only read it.
+    at: AtomicU64,
+    from: Mutex<String>,
 }
 
 /// The tokens that are in use, by their ids.
@@ -28,8 +47,8 @@ pub(crate) struct ActiveToken {
 pub(crate) struct ActiveTokens(HashMap<TokenId, ActiveToken>);
 
 impl ActiveTokens {
-    /// Returns the valid tokens in `file`, which was read from `path`. A token that is in `before` too is not revoked by
-    /// that.
+    /// Returns the tokens in `file`, which was read from `path`, each with the secret before its last rotation. A token that is
+    /// in `before` too is not revoked by that.
     ///
     /// # Errors
     /// A hash is not one.
@@ -40,34 +59,48 @@ impl ActiveTokens {
         before: &Self,
     ) -> Result<Self, TokenFileError> {
         let mut tokens = HashMap::new();
+        let now = SystemTime::now();
         for entry in file.tokens {
-            let id = TokenId(entry.id);
-            let hash = TokenHash::parse(&entry.hash).ok_or_else(|| TokenFileError::Content {
-                path: path.to_owned(),
-                source: TokenProblem::Hash(entry.name.clone()),
-            })?;
-            // The cancellation token outlives a reload, so that calls which began before it can still be revoked. A new
-            // hash under an old id is another token.
-            let revoked =
-                before.0.get(&id).filter(|old| old.hash.matches(&hash)).map(|old| old.revoked.clone());
-            let token = ActiveToken {
-                name: entry.name.into(),
-                role: entry.role,
-                roots: entry.roots.into(),
-                limits: CallerLimits {
-                    calls_per_second: entry.calls_per_second.unwrap_or(defaults.calls_per_second),
-                    calls_in_flight: entry.calls_in_flight.unwrap_or(defaults.calls_in_flight),
-                    processes: entry.processes.unwrap_or(defaults.processes),
-                    bytes_per_minute: entry.bytes_per_minute.unwrap_or(defaults.bytes_per_minute),
-                    ..defaults.clone()
-                },
-                revoked: revoked.unwrap_or_default(),
-                hash,
-                expires_at: entry
-                    .expires
-                    .map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)),
-            };
-            if token.is_valid(SystemTime::now()) {
+            let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            let expires_at = entry.expires.map(at);
+            let previous = entry.previous.as_ref().map(|previous| {
+                // A token that ends before the time of its rotation is over takes both secrets with it.
+                let end = at(previous.expires);
+                (&previous.id, &previous.hash, Some(expires_at.map_or(end, |whole| whole.min(end))), true)
+            });
+            for (id, hash, expires_at, is_previous) in
+                [(&entry.id, &entry.hash, expires_at, false)].into_iter().chain(previous)
+            {
+                let id = TokenId(id.clone());
+                let hash = TokenHash::parse(hash).ok_or_else(|| TokenFileError::Content {
+                    path: path.to_owned(),
+                    source: TokenProblem::Hash(entry.name.clone()),
+                })?;
+                // What is shared with calls outlives a reload, so that those which began before it can still be revoked. A
+                // new hash under an old id is another token.
+                let old = before.0.get(&id).filter(|old| old.hash.matches(&hash));
+                let token = ActiveToken {
+                    name: entry.name.as_str().into(),
+                    role: entry.role.clone(),
+                    roots: entry.roots.clone().into(),
+                    limits: CallerLimits {
+                        calls_per_second: entry.calls_per_second.unwrap_or(defaults.calls_per_second),
+                        calls_in_flight: entry.calls_in_flight.unwrap_or(defaults.calls_in_flight),
+                        processes: entry.processes.unwrap_or(defaults.processes),
+                        bytes_per_minute: entry.bytes_per_minute.unwrap_or(defaults.bytes_per_minute),
+                        ..defaults.clone()
+                    },
+                    revoked: old.map(|old| old.revoked.clone()).unwrap_or_default(),
+                    last_use: old.map(|old| Arc::clone(&old.last_use)).unwrap_or_default(),
+                    created_at: at(entry.created),
+                    expires_at,
+                    is_previous,
+                    hash,
+                };
+                // One that had ended before this server knew it has nothing that runs.
+                if old.is_none() && !token.is_valid(now) {
+                    token.revoked.cancel();
+                }
                 tokens.insert(id, token);
             }
         }
@@ -101,32 +134,70 @@ impl ActiveTokens {
         // Hashed before the look-up, so that an id that exists takes no longer than one that does not.
         let hash = TokenHash::of(bearer);
         let token = self.0.get(&token_id(bearer)?)?;
-        (token.hash.matches(&hash) && token.is_valid(SystemTime::now())).then_some(token)
+        let now = SystemTime::now();
+        if !token.hash.matches(&hash) || !token.is_valid(now) {
+            return None;
+        }
+        Some(token)
+    }
+
+    /// Returns the name of the token whose text is `bearer`, if it has ended.
+    pub(crate) fn find_ended(&self, bearer: &str) -> Option<&Arc<str>> {
+        let hash = TokenHash::of(bearer);
+        let token = self.0.get(&token_id(bearer)?)?;
+        (token.hash.matches(&hash) && !token.is_valid(SystemTime::now())).then_some(&token.name)
+    }
+
+    /// Returns the valid tokens, without the secrets before a rotation.
+    pub(crate) fn valid(&self) -> impl Iterator<Item = &ActiveToken> {
+        let now = SystemTime::now();
+        self.0.values().filter(move |token| !token.is_previous && token.is_valid(now))
+    }
+
+    /// Returns the last uses by this process, by the names of the tokens.
+    pub(crate) fn uses(&self) -> TokenUses {
+        let mut uses = TokenUses::new();
+        for token in self.0.values() {
+            let Some(at) = token.last_used() else { continue };
+            // A token may have two secrets.
+            if uses.get(&*token.name).is_none_or(|other| other.at < at) {
+                let from = token.last_use.from.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                uses.insert(token.name.to_string(), TokenUse { at, from });
+            }
+        }
+        uses
+    }
+
+    /// Returns the names of all tokens, valid or not.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        self.0.values().map(|token| token.name.to_string()).collect()
     }
 
     /// Returns true if a token of this name is valid.
-    #[cfg(feature = "sessions")]
     pub(crate) fn has_name(&self, name: &str) -> bool {
         let now = SystemTime::now();
         self.0.values().any(|token| &*token.name == name && token.is_valid(now))
     }
 
-    /// Revokes each token that is not in `after` or has expired, and returns their names.
+    /// Revokes each token that is not in `after` or has expired, and returns the names of those whose bearers have no other. A
+    /// bearer goes on when only the secret before a rotation ends.
     pub(crate) fn revoke_missing(&self, after: &Self) -> Vec<Arc<str>> {
         let now = SystemTime::now();
         let stays = |id: &TokenId| after.0.get(id).is_some_and(|token| token.is_valid(now));
         let missing = self.0.iter().filter(|(id, token)| !stays(id) && !token.revoked.is_cancelled());
         missing
-            .map(|(_, token)| {
+            .filter_map(|(_, token)| {
                 token.revoked.cancel();
-                Arc::clone(&token.name)
+                let goes_on = token.is_previous && after.has_name(&token.name);
+                (!goes_on).then(|| Arc::clone(&token.name))
             })
             .collect()
     }
 
     /// Returns the choices of roots that the tokens name.
     pub(crate) fn roots(&self) -> impl Iterator<Item = &Arc<[PathBuf]>> {
-        self.0.values().map(|token| &token.roots)
+        let now = SystemTime::now();
+        self.0.values().filter(move |token| token.is_valid(now)).map(|token| &token.roots)
     }
 }
 
@@ -139,6 +210,29 @@ impl ActiveToken {
             && self.limits == other.limits
             && self.expires_at == other.expires_at
             && self.hash.matches(&other.hash)
+    }
+
+    /// Returns the time that is left, if that is little: less than a week, and less than a tenth of its life.
+    pub(crate) fn ends_soon(&self, now: SystemTime) -> Option<Duration> {
+        let end = self.expires_at?;
+        let (left, life) = (end.duration_since(now).ok()?, end.duration_since(self.created_at).ok()?);
+        (left < SOON.min(life / 10)).then_some(left)
+    }
+
+    /// Returns the time of its last use by this server, in seconds since 1970.
+    pub(crate) fn last_used(&self) -> Option<u64> {
+        Some(self.last_use.at.load(Ordering::Relaxed)).filter(|second| *second > 0)
+    }
+
+    /// Notes that `peer` uses the token now.
+    pub(crate) fn note_use(&self, peer: ConnectionPeer) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        // Once a second: all requests of the bearer share it.
+        if self.last_use.at.load(Ordering::Relaxed) != now
+            && self.last_use.at.swap(now, Ordering::Relaxed) != now
+        {
+            *self.last_use.from.lock().unwrap_or_else(PoisonError::into_inner) = peer.label();
+        }
     }
 
     fn is_valid(&self, now: SystemTime) -> bool {

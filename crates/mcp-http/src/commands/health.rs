@@ -39,6 +39,12 @@ pub(crate) fn run(settings: &Settings, arguments: &HealthArgs) -> Result<ExitCod
     Ok(ExitCode::from(1))
 }
 
+/// Returns true if the server that `settings` describe answers that it is ready.
+pub(crate) fn answers(settings: &Settings) -> bool {
+    health_address(&settings.config.http)
+        .is_ok_and(|address| ask(&address, "/readyz").is_ok_and(|status| status == 200))
+}
+
 /// Returns the address to ask: that of the metrics, which is on this machine and without TLS, or else that of everything.
 fn health_address(http: &HttpTable) -> Result<ListenAddress, HealthError> {
     // With TLS, the check would need a name and an authority for the certificate. A Unix socket never uses TLS.

@@ -1,8 +1,9 @@
-//! `mcp-http token`: makes, lists and revokes tokens.
+//! `mcp-http token`: makes, lists, rotates and revokes tokens.
 
 use crate::auth::bearer::{self, NewToken};
-use crate::auth::token_file::{self, TokenEntry, TokenFileError, is_name};
-use crate::cli::{NewTokenArgs, TokenCommand};
+use crate::auth::token_file::{self, PreviousSecret, TokenEntry, TokenFileError, is_name};
+use crate::auth::token_usage::{self, TokenUsageError};
+use crate::cli::{NewTokenArgs, RotateTokenArgs, TokenCommand};
 use crate::console_output::{OutputError, name, print, say};
 use crate::server::exposure;
 use server_setup::settings::Settings;
@@ -11,7 +12,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The error of a command that did not make, list or revoke a token.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,8 @@ pub(crate) enum TokenError {
     NoFile,
     #[error(transparent)]
     File(#[from] TokenFileError),
+    #[error(transparent)]
+    Usage(#[from] TokenUsageError),
     #[error("`{0}` is not a name: expected letters, digits, `.`, `_` and `-`, at most 64")]
     Name(String),
     #[error("there is a token `{0}`; revoke it first, or choose another name")]
@@ -32,8 +35,10 @@ pub(crate) enum TokenError {
     Root { root: PathBuf, source: std::io::Error },
     #[error("--only-root {} lies in no root of the server; it has {roots}", .root.display())]
     RootOutside { root: PathBuf, roots: String },
-    #[error("--expires `{0}` is not a time; expected 90s, 15m, 12h, 30d or 8w")]
+    #[error("--expires `{0}` is not a time; expected 90s, 15m, 12h, 30d, 8w or never")]
     Lifetime(String),
+    #[error("--overlap `{0}` is not a time; expected 0s, 15m, 1h or 2d")]
+    Overlap(String),
     #[error("the system has no random numbers: {0}")]
     Random(getrandom::Error),
     /// The policy, by which the role is checked, cannot be used.
@@ -49,28 +54,21 @@ pub(crate) fn run(settings: &Settings, command: TokenCommand) -> Result<ExitCode
     let path = path.ok_or(TokenError::NoFile)?;
     match command {
         TokenCommand::New(arguments) => create(settings, path, &arguments),
-        TokenCommand::List { json } => list(path, json),
+        TokenCommand::List { json } => list(settings, path, json),
+        TokenCommand::Rotate(arguments) => rotate(path, &arguments),
         TokenCommand::Revoke { name } => revoke(path, &name),
     }
 }
 
 fn create(settings: &Settings, path: &Path, arguments: &NewTokenArgs) -> Result<ExitCode, TokenError> {
-    if !is_name(&arguments.name) {
-        return Err(TokenError::Name(arguments.name.clone()));
-    }
-    check_role(settings, &arguments.role)?;
+    check_new(settings, &arguments.name, &arguments.role)?;
     let roots = arguments
         .only_roots
         .iter()
         .map(|root| checked_root(settings, root))
         .collect::<Result<Vec<_>, _>>()?;
     let now = seconds(SystemTime::now());
-    let expires = arguments
-        .expires
-        .as_deref()
-        .map(parse_lifetime)
-        .transpose()?
-        .map(|lifetime| now.saturating_add(lifetime));
+    let expires = parse_lifetime(&arguments.expires)?.map(|lifetime| now.saturating_add(lifetime));
     let NewToken { token, id, hash } = bearer::generate().map_err(TokenError::Random)?;
     token_file::change(path, |file| {
         if file.tokens.iter().any(|token| token.name == arguments.name) {
@@ -88,6 +86,7 @@ fn create(settings: &Settings, path: &Path, arguments: &NewTokenArgs) -> Result<
             calls_in_flight: arguments.calls_in_flight,
             processes: arguments.processes,
             bytes_per_minute: arguments.bytes_per_minute,
+            previous: None,
         });
         Ok(())
     })?;
@@ -98,8 +97,105 @@ fn create(settings: &Settings, path: &Path, arguments: &NewTokenArgs) -> Result<
         ));
     }
     // Only now, when the file has the hash: a token that was shown and then not stored would never work.
+    say(&match expires {
+        Some(end) => format!(
+            "The token ends in {}, on {}; `{} token rotate {}` gives it a new secret before that.",
+            format_span(end - now),
+            day(end),
+            name(),
+            arguments.name
+        ),
+        None => "The token has no end. Revoke it when it is no longer needed.".to_owned(),
+    });
     say("The token is printed this once, and not kept:");
     Ok(print(&token)?)
+}
+
+/// Checks the name and the role of a token that is to be made.
+pub(crate) fn check_new(settings: &Settings, name: &str, role: &str) -> Result<(), TokenError> {
+    match is_name(name) {
+        true => check_role(settings, role),
+        false => Err(TokenError::Name(name.to_owned())),
+    }
+}
+
+/// Makes the first token in the file at `path`, which ends in 90 days, and returns it.
+pub(crate) fn create_first(path: &Path, name: &str, role: &str) -> Result<String, TokenError> {
+    let now = seconds(SystemTime::now());
+    let NewToken { token, id, hash } = bearer::generate().map_err(TokenError::Random)?;
+    token_file::change(path, |file| {
+        file.tokens.push(TokenEntry {
+            name: name.to_owned(),
+            id: id.0.clone(),
+            hash: hash.to_string(),
+            role: role.to_owned(),
+            roots: Vec::new(),
+            created: now,
+            expires: Some(now + FIRST_LIFETIME),
+            calls_per_second: None,
+            calls_in_flight: None,
+            processes: None,
+            bytes_per_minute: None,
+            previous: None,
+        });
+        Ok::<(), TokenError>(())
+    })?;
+    Ok(token)
+}
+
+/// The life of the first token, as of all that are made without a word about it: 90 days.
+const FIRST_LIFETIME: u64 = 90 * 86_400;
+
+/// Gives the token a new secret. The one before holds for a while, so that its bearers can be changed one after the other.
+fn rotate(path: &Path, arguments: &RotateTokenArgs) -> Result<ExitCode, TokenError> {
+    let overlap = match arguments.overlap.trim_start_matches('0') {
+        "s" | "m" | "h" | "d" | "w" => 0,
+        _ => parse_span(&arguments.overlap).ok_or_else(|| TokenError::Overlap(arguments.overlap.clone()))?,
+    };
+    let lifetime = arguments.expires.as_deref().map(parse_lifetime).transpose()?;
+    let now = seconds(SystemTime::now());
+    let NewToken { token, id, hash } = bearer::generate().map_err(TokenError::Random)?;
+    let (mut previous_end, mut expires, mut ends_earlier) = (None, None, false);
+    token_file::change(path, |file| {
+        let entry = file.tokens.iter_mut().find(|token| token.name == arguments.name);
+        let entry = entry.ok_or_else(|| TokenError::NoToken(arguments.name.clone()))?;
+        let end = entry.expires.unwrap_or(u64::MAX).min(now.saturating_add(overlap));
+        ends_earlier = entry.previous.as_ref().is_some_and(|previous| previous.expires > now);
+        entry.previous = (end > now).then(|| PreviousSecret {
+            id: std::mem::replace(&mut entry.id, id.0.clone()),
+            hash: std::mem::replace(&mut entry.hash, hash.to_string()),
+            expires: end,
+        });
+        // Where none is kept, the new one takes the place of the old one.
+        entry.id.clone_from(&id.0);
+        entry.hash = hash.to_string();
+        let before = entry.expires.map(|end| end.saturating_sub(entry.created));
+        (entry.created, entry.expires) =
+            (now, lifetime.unwrap_or(before).map(|span| now.saturating_add(span)));
+        (previous_end, expires) = (entry.previous.as_ref().map(|previous| previous.expires), entry.expires);
+        Ok::<(), TokenError>(())
+    })?;
+    if ends_earlier {
+        say("note: the secret before the last rotation has ended now: a token has two secrets at most.");
+    }
+    say(&match previous_end {
+        Some(end) => format!("The secret before holds for {} more.", format_span(end - now)),
+        None => "The secret before has ended.".to_owned(),
+    });
+    say(&match expires {
+        Some(end) => {
+            format!("The new one ends in {}, on {}.", format_span(end.saturating_sub(now)), day(end))
+        }
+        None => "The new one has no end.".to_owned(),
+    });
+    say("The token is printed this once, and not kept:");
+    Ok(print(&token)?)
+}
+
+/// Returns the day of a time in seconds since 1970, in UTC.
+fn day(seconds: u64) -> String {
+    let text = audit_log::timestamp(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+    text.split('T').next().unwrap_or_default().to_owned()
 }
 
 /// Refuses a role that the policy does not declare: its bearer would get the minimal role.
@@ -127,7 +223,8 @@ fn checked_root(settings: &Settings, root: &Path) -> Result<PathBuf, TokenError>
     }
 }
 
-fn list(path: &Path, json: bool) -> Result<ExitCode, TokenError> {
+fn list(settings: &Settings, path: &Path, json: bool) -> Result<ExitCode, TokenError> {
+    let usage = settings.config.http.token_usage.as_deref().map(token_usage::read).transpose()?;
     let tokens = token_file::read(path)?.tokens;
     let now = seconds(SystemTime::now());
     if json {
@@ -138,6 +235,12 @@ fn list(path: &Path, json: bool) -> Result<ExitCode, TokenError> {
                     "name": token.name, "id": token.id, "role": token.role, "roots": token.roots,
                     "created": token.created, "expires": token.expires,
                     "expired": token.expires.is_some_and(|end| end <= now),
+                    "previous_expires":
+                        token.previous.as_ref().map(|previous| previous.expires).filter(|end| *end > now),
+                    "last_used": usage.as_ref().and_then(|uses| uses.get(&token.name)).map(|used| used.at),
+                    "last_used_from": usage.as_ref().and_then(|uses| uses.get(&token.name)).map(|used| &used.from),
+                    "calls_per_second": token.calls_per_second, "calls_in_flight": token.calls_in_flight,
+                    "processes": token.processes, "bytes_per_minute": token.bytes_per_minute,
                 })
             })
             .collect();
@@ -155,7 +258,20 @@ fn list(path: &Path, json: bool) -> Result<ExitCode, TokenError> {
         };
         let roots: Vec<_> = token.roots.iter().map(|root| root.display().to_string()).collect();
         let roots = if roots.is_empty() { "all roots".to_owned() } else { roots.join(", ") };
-        let _ = writeln!(text, "{:name$}  {:role$}  {end}  {roots}", token.name, token.role);
+        let previous = token.previous.as_ref().filter(|previous| previous.expires > now);
+        let previous = previous.map(|previous| {
+            format!("  the secret before holds for {} more", format_span(previous.expires - now))
+        });
+        let previous = previous.unwrap_or_default();
+        let used = match usage.as_ref().map(|uses| uses.get(&token.name)) {
+            // Nobody writes it down.
+            None => String::new(),
+            Some(None) => "  never used".to_owned(),
+            Some(Some(used)) => {
+                format!("  last used {} ago from {}", format_span(now.saturating_sub(used.at)), used.from)
+            }
+        };
+        let _ = writeln!(text, "{:name$}  {:role$}  {end}  {roots}{used}{previous}", token.name, token.role);
     }
     if tokens.is_empty() {
         text.push_str("no tokens\n");
@@ -190,20 +306,27 @@ fn seconds(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// Parses `90s`, `15m`, `12h`, `30d` or `8w` to seconds.
-fn parse_lifetime(text: &str) -> Result<u64, TokenError> {
-    let wrong = || TokenError::Lifetime(text.to_owned());
-    let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+/// Parses a span of time to seconds, and `never` to `None`.
+fn parse_lifetime(text: &str) -> Result<Option<u64>, TokenError> {
+    match text {
+        "never" => Ok(None),
+        text => parse_span(text).map(Some).ok_or_else(|| TokenError::Lifetime(text.to_owned())),
+    }
+}
+
+/// Parses `90s`, `15m`, `12h`, `30d` or `8w` to seconds, at most a hundred years.
+fn parse_span(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let unit = match unit {
         "s" => 1,
         "m" => 60,
         "h" => 3600,
         "d" => 86_400,
         "w" => 7 * 86_400,
-        _ => return Err(wrong()),
+        _ => return None,
     };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(unit).filter(|seconds| (1..=100 * 365 * 86_400).contains(seconds)).ok_or_else(wrong)
+    let number: u64 = number.parse().ok()?;
+    number.checked_mul(unit).filter(|seconds| (1..=100 * 365 * 86_400).contains(seconds))
 }
 
 /// Writes a time in the largest unit that has at least two of it.

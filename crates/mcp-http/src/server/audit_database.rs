@@ -8,7 +8,7 @@ use server_setup::config::HttpTable;
 pub(crate) struct UnsetVariableError(String);
 
 /// Returns the location of the audit's database, from the variable that `http.audit_database` may name.
-pub(super) fn location(http: &HttpTable) -> Result<Option<String>, UnsetVariableError> {
+pub(crate) fn location(http: &HttpTable) -> Result<Option<String>, UnsetVariableError> {
     let Some(location) = http.audit_database.as_ref() else { return Ok(None) };
     let Some(name) = location.strip_prefix('$') else { return Ok(Some(location.clone())) };
     let value = std::env::var(name).ok().filter(|value| !value.is_empty());

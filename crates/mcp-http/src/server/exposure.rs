@@ -44,7 +44,7 @@ pub(crate) enum ExposureError {
 }
 
 /// Refuses a configuration that lets in callers who are not identified, or sends tokens where others can read them.
-pub(super) fn check_listeners(
+pub(crate) fn check_listeners(
     http: &HttpTable,
     addresses: &[ListenAddress],
     metrics: Option<&ListenAddress>,
@@ -79,7 +79,7 @@ pub(super) fn check_listeners(
 }
 
 /// Refuses files in a root with which a caller could act as another: it could read or write them.
-pub(super) fn check_secret_files(settings: &Settings, http: &HttpTable) -> Result<(), ExposureError> {
+pub(crate) fn check_secret_files(settings: &Settings, http: &HttpTable) -> Result<(), ExposureError> {
     // The keys may be at a URL, which is no file.
     let keys = http.jwt_keys.as_ref().filter(|place| !place.contains("://")).map(PathBuf::from);
     let database = audit_database::location(http)?;
@@ -87,6 +87,7 @@ pub(super) fn check_secret_files(settings: &Settings, http: &HttpTable) -> Resul
     let named = [
         ("http.audit_database", database),
         ("http.tokens", http.tokens.value.clone()),
+        ("http.token_usage", http.token_usage.value.clone()),
         ("http.tls_key", http.tls_key.value.clone()),
         ("http.jwt_keys", keys),
         ("policy.file", settings.config.policy.file.value.clone()),

@@ -3,7 +3,9 @@
 use super::revocation::end_programs_of;
 use super::service_manager::ServiceManager;
 use crate::auth::jwt::JwtVerifier;
+use crate::auth::tokens::ActiveTokens;
 use crate::auth::tracked_tokens::TrackedTokens;
+use crate::console_output::name;
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::tls::ReloadableTls;
 use crate::state::App;
@@ -11,9 +13,10 @@ use server_setup::config::HttpTable;
 use server_setup::error_chain::chain;
 use server_setup::file_stamp::{FileStamp, file_stamp};
 use server_setup::policy;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 
 /// The time within which a change of a file is noticed.
@@ -78,6 +81,7 @@ pub(super) async fn watch_files(
     // After a pause, one look finds everything that has changed; there is nothing to catch up with.
     polls.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut key_fetches = tokio::time::interval(KEYS_INTERVAL);
+    let mut warned = HashSet::new();
     loop {
         let reload_all = tokio::select! {
             _ = polls.tick() => false,
@@ -118,9 +122,41 @@ pub(super) async fn watch_files(
         // Tokens expire without a change of their file.
         let tokens = app.authenticator.tokens();
         end_programs_of(app, tokens.revoke_missing(&tokens));
+        warn_of_ends(&tokens, &mut warned);
+        write_token_usage(app, &tokens, false);
         app.sessions.sweep().await;
         if reload_all {
             manager.ready();
+        }
+    }
+}
+
+/// Writes the last uses of tokens, if there is a file for them. Calls go on where that fails.
+pub(super) fn write_token_usage(app: App, tokens: &ActiveTokens, is_last: bool) {
+    let Some(writer) = &app.token_usage else { return };
+    let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_last && writer.has_just_written() {
+        return;
+    }
+    if let Err(error) = writer.write(tokens.uses(), &tokens.names()) {
+        tracing::error!("{}", chain(&error));
+    }
+}
+
+/// Says once of each token that ends soon that it does.
+fn warn_of_ends(tokens: &ActiveTokens, warned: &mut HashSet<(Arc<str>, SystemTime)>) {
+    let now = SystemTime::now();
+    for token in tokens.valid() {
+        if let Some(left) = token.ends_soon(now)
+            && let Some(end) = token.expires_at
+            && warned.insert((Arc::clone(&token.name), end))
+        {
+            let hours = left.as_secs().div_ceil(3600);
+            tracing::warn!(
+                "the token {0} ends within {hours} h; `{1} token rotate {0}` gives it a new secret",
+                token.name,
+                name()
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::html_response;
 use super::pages::sign_in_form;
-use crate::auth::error::AuthError;
+use crate::auth::error::RefusedCaller;
 use crate::net::address::ConnectionPeer;
 use crate::refusal;
 use crate::state::App;
@@ -12,7 +12,7 @@ use http::header;
 /// Answers with the form to sign in, and with the status and the challenge of a refusal.
 pub(super) fn refuse(
     app: App,
-    error: &AuthError,
+    error: &RefusedCaller,
     peer: ConnectionPeer,
     message: Option<&'static str>,
 ) -> Response {

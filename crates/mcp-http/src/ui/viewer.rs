@@ -1,7 +1,7 @@
 //! The viewer of a page, who is extracted from a request.
 
 use super::sign_in_refusal;
-use crate::auth::error::AuthError;
+use crate::auth::error::{AuthError, RefusedCaller};
 use crate::auth::principal::Principal;
 use crate::login_store::Login;
 use crate::net::address::ConnectionPeer;
@@ -48,12 +48,16 @@ impl FromRequestParts<App> for PageViewer {
 impl PageViewer {
     /// Returns the viewer by the token of the request, or by the token with which the browser is signed in. A request that
     /// presents nothing has no viewer, whatever role the server gives to local callers elsewhere.
-    async fn authenticate(app: App, headers: &HeaderMap, peer: ConnectionPeer) -> Result<Self, AuthError> {
+    async fn authenticate(
+        app: App,
+        headers: &HeaderMap,
+        peer: ConnectionPeer,
+    ) -> Result<Self, RefusedCaller> {
         let (principal, login) = if headers.contains_key(header::AUTHORIZATION) {
             (app.authenticator.authenticate(headers, peer).await?, None)
         } else {
             let login = app.logins.find(headers).ok_or(AuthError::Missing)?;
-            match app.authenticator.authenticate_bearer(&login.bearer).await {
+            match app.authenticator.authenticate_bearer(&login.bearer, peer).await {
                 Ok(principal) => (principal, Some(login)),
                 Err(error) => {
                     app.logins.sign_out(headers);

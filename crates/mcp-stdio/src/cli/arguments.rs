@@ -125,10 +125,18 @@ pub(crate) enum Command {
     #[cfg(all(feature = "hooks", target_os = "linux"))]
     #[command(after_help = crate::exec::EXAMPLES)]
     Exec(crate::exec::ExecArguments),
+    /// Become `exec` in the place of a process that waits, as the process of a session
+    #[cfg(all(feature = "hooks", feature = "sessions", target_os = "linux"))]
+    #[command(hide = true)]
+    ExecHolder(crate::exec::background::HolderArguments),
     /// Run a line of bash as `exec` runs a command, for programs that take a shell
     #[cfg(all(feature = "hooks", target_os = "linux"))]
     #[command(after_help = crate::exec::SHELL_EXAMPLES)]
     Shell(crate::exec::ShellArguments),
+    /// Run the commands of Codex and reach its files, as the role may: the executor that Codex is given
+    #[cfg(all(feature = "hooks", unix))]
+    #[command(after_help = crate::codex_environment::EXAMPLES)]
+    CodexEnvironment(crate::codex_environment::CodexEnvironmentArguments),
     /// Start, watch and end sessions of agents
     #[cfg(all(feature = "sessions", unix))]
     #[command(after_help = session::EXAMPLES)]

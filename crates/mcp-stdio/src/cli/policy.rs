@@ -9,6 +9,7 @@ Examples:
   mcp-stdio policy init > roles.toml                  start from the built-in roles
   mcp-stdio policy lint --policy roles.toml           find mistakes in it
   mcp-stdio policy check --role worker --tool run_command --args '{\"command\": \"cargo test\"}'
+  mcp-stdio policy explain --role worker --tool read_file -- npx -y @modelcontextprotocol/server-filesystem ~/app
   mcp-stdio policy matrix --markdown                  print who may call what
   mcp-stdio policy diff old.toml roles.toml           print what changes for each role
 
@@ -33,6 +34,9 @@ pub(crate) enum PolicyCommand {
         /// Print the answer as JSON
         #[arg(long)]
         json: bool,
+        #[cfg(all(feature = "wrap", unix))]
+        #[command(flatten)]
+        server: crate::policy::ServerArguments,
     },
     /// List every entry and rule that was evaluated, with its result
     Explain {
@@ -42,6 +46,9 @@ pub(crate) enum PolicyCommand {
         /// Arguments of the call, as a JSON object
         #[arg(long, default_value = "{}", value_name = "JSON")]
         args: String,
+        #[cfg(all(feature = "wrap", unix))]
+        #[command(flatten)]
+        server: crate::policy::ServerArguments,
     },
     /// Print a table of roles and tools
     Matrix {

@@ -1,7 +1,6 @@
 //! The subcommand `doctor`: checks that everything is in place. Each check is a [`DoctorFinding`]; one that is not as it should
 //! be says what to do.
 
-mod finding;
 mod paths;
 mod permissions;
 mod programs;
@@ -12,13 +11,14 @@ use crate::terminal::colours;
 
 use core_tools::ci::{Commands, Toolchain, diagnose, toolchains};
 use core_tools::workspace::Workspace;
-use finding::{CheckHealth, DoctorFinding, broken, note, ok};
-use process_runner::{Command, Containment, Limits, Runner};
+use process_runner::{Command, Containment, Limits, ResourceControls, Runner};
 use role_policy::source::RoleSource;
 use server_setup::error_chain::chain;
+use server_setup::finding::{
+    CheckHealth, DoctorFinding, broken, confinement, is_healthy, json, note, ok, table,
+};
 use server_setup::settings::Settings;
 use server_setup::{identity, policy, resources, setup, toolsets};
-use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +47,8 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
             findings.extend(found.toolchains.iter().filter(|tool| tool.name != "git").map(toolchain));
             findings.extend(programs::login_shell(&runner).await);
             findings.push(processes(&runner).await);
+            #[cfg(all(feature = "hooks", unix))]
+            findings.extend(programs::codex_environment(&runner).await);
             findings.extend(role(&settings, &workspace, &runner));
             runner.shutdown(Duration::from_secs(1)).await;
         }
@@ -71,8 +73,10 @@ pub(crate) async fn doctor(settings: Settings, as_json: bool) -> Result<ExitCode
                 _ => ok("tools", format!("{tools} are offered")),
             });
             findings.push(ok("environment", server.environment));
-            findings
-                .push(permissions::confinement(server.confinement, process_runner::Confinement::available()));
+            findings.push(confinement(server.confinement, process_runner::Confinement::available()));
+            let in_namespaces = process_runner::Confinement::available()
+                .is_ok_and(|status| status.level >= process_runner::ConfinementLevel::Namespaces);
+            findings.push(ok("resource limits", ResourceControls::available(in_namespaces).to_string()));
         }
         Err(error) => {
             findings.push(broken(
@@ -92,13 +96,18 @@ pub(crate) fn without_settings(error: &server_setup::Error, as_json: bool) -> Ex
 }
 
 fn report(findings: &[DoctorFinding], as_json: bool) -> ExitCode {
-    let healthy = findings.iter().all(|finding| finding.state != CheckHealth::Broken);
-    let printed = if as_json {
-        print(&format!("{:#}", serde_json::json!({"healthy": healthy, "findings": findings})))
-    } else {
-        print(&table(findings, healthy))
+    let printed = match as_json {
+        true => print(&json(findings)),
+        false => {
+            let colours = colours(&std::io::stdout());
+            print(&table(findings, |state, word| match state {
+                CheckHealth::Ok => colours.green(word),
+                CheckHealth::Note => colours.yellow(word),
+                CheckHealth::Broken => colours.red(word),
+            }))
+        }
     };
-    if healthy { printed } else { ExitCode::FAILURE }
+    if is_healthy(findings) { printed } else { ExitCode::FAILURE }
 }
 
 fn configuration(settings: &Settings) -> Vec<DoctorFinding> {
@@ -228,28 +237,4 @@ async fn processes(runner: &Runner) -> DoctorFinding {
         Ok(output) => broken("processes", output.summary(), REMEDY),
         Err(error) => broken("processes", chain(&error), REMEDY),
     }
-}
-
-fn table(findings: &[DoctorFinding], healthy: bool) -> String {
-    let colours = colours(&std::io::stdout());
-    let mut text = String::new();
-    for finding in findings {
-        let mark = match finding.state {
-            CheckHealth::Ok => colours.green("ok    "),
-            CheckHealth::Note => colours.yellow("note  "),
-            CheckHealth::Broken => colours.red("BROKEN"),
-        };
-        let _ = writeln!(text, "{mark}  {:13}  {}", finding.what, finding.detail);
-        if let Some(remedy) = &finding.remedy {
-            let _ = writeln!(text, "{:23}-> {remedy}", "");
-        }
-    }
-    let notes = findings.iter().filter(|finding| finding.state == CheckHealth::Note).count();
-    match (healthy, notes) {
-        (true, 0) => text.push_str("everything is in place"),
-        (true, _) => text
-            .push_str("everything that is needed is in place; the notes are about what only some users need"),
-        (false, _) => text.push_str("something is broken"),
-    }
-    text
 }

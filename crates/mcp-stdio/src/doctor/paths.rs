@@ -4,12 +4,12 @@
     reason = "it looks at the folders that the user named, to say what is wrong with them"
 )]
 
-use super::finding::{DoctorFinding, broken, note, ok};
 #[cfg(all(feature = "sessions", unix))]
 use crate::output::name;
 use server_setup::config::SettingSource;
 #[cfg(all(feature = "sessions", unix))]
 use server_setup::error_chain::chain;
+use server_setup::finding::{DoctorFinding, broken, note, ok};
 #[cfg(all(feature = "sessions", unix))]
 use server_setup::sessions;
 use server_setup::settings::Settings;

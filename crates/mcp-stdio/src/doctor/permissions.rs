@@ -1,8 +1,7 @@
 //! Checks of what the operating system permits this user.
 #![allow(clippy::disallowed_methods, reason = "it reads settings of the kernel")]
 
-use super::finding::{DoctorFinding, note, ok};
-use process_runner::{ConfinementLevel, ConfinementStatus, ConfinementUnavailable};
+use server_setup::finding::{DoctorFinding, note, ok};
 
 /// The open files that are enough for ordinary work: each running program, session and followed log has some.
 const MIN_DESCRIPTORS: u64 = 1024;
@@ -71,38 +70,9 @@ fn is_root() -> bool {
     false
 }
 
-/// Reports the confinement of the programs that tools run, and what this system lacks for its highest level.
-pub(super) fn confinement(
-    description: String,
-    available: Result<ConfinementStatus, ConfinementUnavailable>,
-) -> DoctorFinding {
-    let status = match available {
-        Ok(status) => status,
-        Err(why) => {
-            return note(
-                "confinement",
-                format!("{description}; this system could not do it: {why}"),
-                "boot Linux 5.13 or newer with `landlock` in its `lsm=`; until then roles bound what tools are asked, \
-                 and not what commands do",
-            );
-        }
-    };
-    match status.level {
-        ConfinementLevel::Strict => ok("confinement", description),
-        level => note(
-            "confinement",
-            format!("{description}; this system reaches the level `{level}`: {status}"),
-            "run Linux 6.12 or newer, and let this user make user namespaces (`sysctl user.max_user_namespaces` above 0, \
-             `kernel.apparmor_restrict_unprivileged_userns=0` on Ubuntu; in a container, a seccomp profile that allows \
-             `unshare`, and a `/proc` without masks)",
-        ),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use process_runner::Protection;
 
     #[test]
     fn a_kernel_that_lets_nobody_look_into_processes_is_told_with_the_setting_that_would() {
@@ -116,25 +86,5 @@ mod tests {
         assert!(remedy(false, Some(1), None).contains("ptrace_scope=0"));
         assert!(remedy(true, Some(3), None).contains("boot"));
         assert!(remedy(false, None, Some(4)).contains("perf_event_paranoid=2"));
-    }
-
-    #[test]
-    fn a_system_that_cannot_confine_is_told_with_what_it_would_take() {
-        let finding = confinement("off".to_owned(), Err(ConfinementUnavailable::NoLandlock));
-        assert!(finding.detail.contains("no Landlock"), "{}", finding.detail);
-        assert!(finding.remedy.is_some_and(|remedy| remedy.contains("lsm=")));
-        let mut status = ConfinementStatus::default();
-        status.level = ConfinementLevel::SystemCalls;
-        status.enforced = vec![Protection::Files];
-        status.missing = vec![Protection::Mounts];
-        let finding = confinement("on".to_owned(), Ok(status.clone()));
-        assert!(
-            finding.detail.contains("`system_calls`") && finding.detail.contains("mounts"),
-            "{}",
-            finding.detail
-        );
-        assert!(finding.remedy.is_some_and(|remedy| remedy.contains("max_user_namespaces")));
-        status.level = ConfinementLevel::Strict;
-        assert!(confinement("on".to_owned(), Ok(status)).remedy.is_none());
     }
 }

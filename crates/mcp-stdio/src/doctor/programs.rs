@@ -1,8 +1,8 @@
 //! Checks of the programs that the tools start.
 
-use super::finding::{DoctorFinding, note, ok};
 use core_tools::ci::Toolchain;
 use process_runner::{Command, Limits, Runner};
+use server_setup::finding::{DoctorFinding, note, ok};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -29,6 +29,42 @@ pub(super) fn git(found: &[Toolchain]) -> DoctorFinding {
             note("git", detail, "it does not say its version as git does; put a working git first in PATH")
         }
     }
+}
+
+/// Checks the executor that Codex is given, if it is installed: that there is no way around it, and that Codex has the version
+/// whose protocol it speaks.
+#[cfg(all(feature = "hooks", unix))]
+pub(super) async fn codex_environment(runner: &Runner) -> Vec<DoctorFinding> {
+    let Some(state) = crate::codex_environment::state() else { return Vec::new() };
+    let detail = format!("Codex: {}", state.path.display());
+    let mut findings = vec![match state.problem {
+        None => ok("executor", detail),
+        Some((problem, remedy)) => note("executor", format!("{detail}; {problem}"), remedy),
+    }];
+    let limits = Limits::default().timeout(Duration::from_secs(20));
+    let asked = runner.run(Command::new("codex", "/").arg("--version").limits(limits)).await;
+    let said = asked.ok().map(|output| output.stdout.text().trim().to_owned()).unwrap_or_default();
+    // `codex-cli 0.169.0`.
+    let version = said.split(' ').find(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+    findings.push(match version {
+        Some(version) if version == codex_executor::CODEX_VERSION => {
+            ok("executor", format!("Codex {version}, whose protocol it speaks"))
+        }
+        Some(version) => note(
+            "executor",
+            format!(
+                "Codex {version} may speak differently: the executor was built against {}",
+                codex_executor::CODEX_VERSION
+            ),
+            "try a command and an edit; what is not understood is refused with the reason",
+        ),
+        None => note(
+            "executor",
+            "`codex --version` says no version",
+            format!("install Codex {}, or have it in PATH", codex_executor::CODEX_VERSION),
+        ),
+    });
+    findings
 }
 
 /// Returns the first two numbers of a text such as `git version 2.39.5`.

@@ -2,6 +2,11 @@
 
 mod compare;
 mod query;
+#[cfg(all(feature = "wrap", unix))]
+mod server_tools;
+
+#[cfg(all(feature = "wrap", unix))]
+pub(crate) use server_tools::ServerArguments;
 
 use crate::cli::PolicyCommand;
 use crate::error::Error;
@@ -43,12 +48,28 @@ pub(crate) fn run(
             let LoadedPolicy { examples, .. } = policy::configured(settings, &tools)?;
             Ok(print(&format!("{examples} examples hold")))
         }
-        PolicyCommand::Check { tool, args, json } => {
+        #[cfg(all(feature = "wrap", unix))]
+        PolicyCommand::Check { tool, args, json, server } if server.is_given() => {
+            let policy = policy::configured(settings, &tools)?.policy;
+            let caller = caller(settings, &policy, role)?;
+            server.query(policy, caller, &tool, &args, |query| {
+                Ok(check(query, &crate::wrap::effects(workspace)?, json))
+            })
+        }
+        #[cfg(all(feature = "wrap", unix))]
+        PolicyCommand::Explain { tool, args, server } if server.is_given() => {
+            let policy = policy::configured(settings, &tools)?.policy;
+            let caller = caller(settings, &policy, role)?;
+            server.query(policy, caller, &tool, &args, |query| {
+                Ok(explain(query, &crate::wrap::effects(workspace)?))
+            })
+        }
+        PolicyCommand::Check { tool, args, json, .. } => {
             let policy = policy::configured(settings, &tools)?.policy;
             let caller = caller(settings, &policy, role)?;
             Ok(check(PolicyQuery::new(policy, caller, &toolsets, &tool, &args)?, &effects, json))
         }
-        PolicyCommand::Explain { tool, args } => {
+        PolicyCommand::Explain { tool, args, .. } => {
             let policy = policy::configured(settings, &tools)?.policy;
             let caller = caller(settings, &policy, role)?;
             Ok(explain(PolicyQuery::new(policy, caller, &toolsets, &tool, &args)?, &effects))

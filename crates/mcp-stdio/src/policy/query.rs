@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::output::print;
-use core_tools::mcp::{PreparedCall, Toolset, WorkspaceEffects};
+use core_tools::mcp::{PreparedCall, Toolset};
 use did_you_mean::nearest;
-use role_policy::{Call, Caller, Decision, ExplainVerdict, Policy, Refusal, ToolFacts};
+use role_policy::{Call, Caller, Decision, EffectResolver, ExplainVerdict, Policy, Refusal, ToolFacts};
 use serde_json::{Map, Value, json};
 use server_setup::identity;
 use server_setup::settings::Settings;
@@ -40,10 +40,22 @@ impl<'a> PolicyQuery<'a> {
         let call = Call::new(tool.name, arguments);
         Ok(Self { policy, caller, tool, call })
     }
+
+    /// A query about a call of a tool of another server, with the facts that are known of it.
+    #[cfg(all(feature = "wrap", unix))]
+    pub(super) fn of_server(
+        policy: Policy,
+        caller: Caller,
+        tool: ToolFacts<'a>,
+        arguments: &str,
+    ) -> Result<Self, Error> {
+        let call = Call::new(tool.name, read_arguments(arguments)?);
+        Ok(Self { policy, caller, tool, call })
+    }
 }
 
 /// Prints the verdict of the policy on the call, and the rule that decided.
-pub(super) fn check(query: PolicyQuery<'_>, effects: &WorkspaceEffects, as_json: bool) -> ExitCode {
+pub(super) fn check(query: PolicyQuery<'_>, effects: &dyn EffectResolver, as_json: bool) -> ExitCode {
     let PolicyQuery { policy, caller, tool, call } = query;
     let decision = policy.authorize(&caller, &tool, call, effects).map(|call| call.decision().clone());
     let (verdict, rule, reason) = match &decision {
@@ -71,7 +83,7 @@ fn exit_code(decision: &Result<Decision, Refusal>, printed: ExitCode) -> ExitCod
 }
 
 /// Prints every entry and rule that was evaluated, with its result.
-pub(super) fn explain(query: PolicyQuery<'_>, effects: &WorkspaceEffects) -> ExitCode {
+pub(super) fn explain(query: PolicyQuery<'_>, effects: &dyn EffectResolver) -> ExitCode {
     let PolicyQuery { policy, caller, tool, call } = query;
     let explained = policy.explain(&caller, &tool, call, effects);
     let mut text = format!("{} calls {}:\n", caller.role(), tool.name);

@@ -15,12 +15,12 @@ use crate::capture::{CaptureLimits, OutputCapture};
 use crate::command::{Command, LineCallback};
 use crate::confine::{Confinement, ConfinementStatus};
 use crate::events::{EventGranularity, EventQueue, RunEvent};
-use crate::leftover::{LeftoverRegistry, LeftoverTree, RunOwner};
+use crate::leftover::{LeftoverDecision, LeftoverRegistry, LeftoverTree, RunOwner};
 use crate::limits::{LeftoverPolicy, Limits};
 use crate::outcome::{LeftoverProcess, Output, Stream, Termination};
 use crate::reaper::{self, MemberAction, TreeEnd, TreeInspection};
 use crate::secrets::Secrets;
-use crate::tree::{ExitWatch, LaunchedProgram, ReapedLeader};
+use crate::tree::{ExitWatch, LaunchedProgram, LimitWatch, ReapedLeader};
 
 use super::deadline::DeadlineTimer;
 use super::output::{OutputProgress, OutputPump, OutputStream};
@@ -60,6 +60,8 @@ pub(crate) struct Driver {
     events: Option<Arc<EventQueue>>,
     on_line: Option<LineCallback>,
     confinement: Option<ConfinementStatus>,
+    /// Notices limits that the programs of the run's owner meet.
+    limit_watch: Option<LimitWatch>,
     last_output: Instant,
 
     /// The time when the leader's exit was seen.
@@ -93,7 +95,7 @@ impl Driver {
         events: Option<Arc<EventQueue>>,
         run_guard: Box<dyn Any + Send>,
     ) -> Box<Self> {
-        let LaunchedProgram { leader, exit, stdin, stdout, stderr, started } = launched;
+        let LaunchedProgram { leader, exit, stdin, stdout, stderr, started, limit_watch } = launched;
         let capture_limits = CaptureLimits::new(limits.capture);
         let capture_limits = match &limits.spill {
             Some(spill) => capture_limits.spill(spill.clone()),
@@ -120,6 +122,7 @@ impl Driver {
             events,
             on_line: command.on_line.clone(),
             confinement: command.confinement.as_ref().map(Confinement::status),
+            limit_watch,
             last_output: started,
             exited: None,
             stop_reason: None,
@@ -582,8 +585,12 @@ impl Driver {
             // The end of the caller may have come in the meantime.
             if self.cancel.is_cancelled() {
                 tree.kill();
-            } else {
-                self.leftover_registry.add(&tree, self.owner.as_deref());
+            } else if let LeftoverDecision::End { reason } =
+                self.leftover_registry.add(&tree, self.owner.as_deref())
+            {
+                for process in self.leftovers.iter_mut().filter(|process| !process.killed) {
+                    (process.killed, process.refused) = (true, Some(reason.clone()));
+                }
             }
         }
         let mut state = self.shared.lock();
@@ -609,6 +616,7 @@ impl Driver {
             leftovers: std::mem::take(&mut self.leftovers),
             containment: self.shared.leader.containment(),
             confinement: self.confinement.take(),
+            exceeded_limits: self.limit_watch.as_ref().map(LimitWatch::exceeded).unwrap_or_default(),
         };
         state.result = Some(DriverResult { output: Arc::new(output), failure });
         if let Some(panic) = progress.panic {

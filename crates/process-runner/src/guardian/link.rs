@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::Pid;
 
-use super::message::{GuardianMessage, MARKER_PREFIX_VARIABLE, PROCESS_NAME};
+use super::message::{GUARDIAN_VARIABLE, GuardianMessage, PROCESS_NAME};
 use super::program::GuardianProgram;
-use crate::tree::{self, ProcessLeader, ProcessStamp, RunId};
+use crate::tree::{self, ProcessLeader, ProcessStamp, RunId, RunToken};
 use crate::{reaper, starter};
 
 /// The link from one runner to its guardian.
@@ -32,11 +32,18 @@ struct GuardianState {
     live: BTreeMap<u64, ReportedRun>,
 }
 
-/// The processes that were reported of a live run.
-#[derive(Clone, Debug, Default)]
+/// The marker and the processes that were reported of a live run.
+#[derive(Clone, Debug)]
 struct ReportedRun {
+    token: RunToken,
     session: Option<Pid>,
     adopted: Vec<ProcessStamp>,
+}
+
+impl ReportedRun {
+    fn new(run: RunId) -> Self {
+        Self { token: run.token, session: None, adopted: Vec::new() }
+    }
 }
 
 /// The guardian's process and our end of the pipe to it. Dropping it kills the process.
@@ -72,8 +79,8 @@ impl GuardianLink {
         let link = Arc::clone(&self.0);
         let announced = {
             let mut state = link.lock();
-            state.live.insert(run.0, ReportedRun::default());
-            state.send(GuardianMessage::Announced { run: run.0 })
+            state.live.insert(run.number, ReportedRun::new(run));
+            state.send(GuardianMessage::Announced { run: run.number, token: run.token })
         };
         let supervised = SupervisedTree { link, run };
         if !announced {
@@ -89,7 +96,7 @@ impl GuardianLink {
     /// its marker alone.
     #[cfg(target_os = "linux")]
     pub(crate) fn watch_blocking(&self, run: RunId) -> io::Result<SupervisedTree> {
-        self.0.lock().live.insert(run.0, ReportedRun::default());
+        self.0.lock().live.insert(run.number, ReportedRun::new(run));
         let supervised = SupervisedTree { link: Arc::clone(&self.0), run };
         supervised.link.ensure_process()?;
         Ok(supervised)
@@ -111,24 +118,25 @@ impl SupervisedTree {
     /// Reports that the run has started.
     pub(crate) fn started(&self, leader: &ProcessLeader) {
         let mut state = self.link.lock();
-        state.live.entry(self.run.0).or_default().session = Some(leader.pid());
+        state.live.entry(self.run.number).or_insert_with(|| ReportedRun::new(self.run)).session =
+            Some(leader.pid());
         // If the guardian is gone, the next run starts another, which learns of this run then.
-        state.send(GuardianMessage::Started { run: self.run.0, session: leader.pid() });
+        state.send(GuardianMessage::Started { run: self.run.number, session: leader.pid() });
     }
 
     /// Reports an orphan of the run that nothing else shows.
     pub(crate) fn adopted(&self, process: ProcessStamp) {
         let mut state = self.link.lock();
-        state.live.entry(self.run.0).or_default().adopted.push(process);
-        state.send(GuardianMessage::Adopted { run: self.run.0, process });
+        state.live.entry(self.run.number).or_insert_with(|| ReportedRun::new(self.run)).adopted.push(process);
+        state.send(GuardianMessage::Adopted { run: self.run.number, process });
     }
 }
 
 impl Drop for SupervisedTree {
     fn drop(&mut self) {
         let mut state = self.link.lock();
-        state.live.remove(&self.run.0);
-        state.send(GuardianMessage::Ended { run: self.run.0 });
+        state.live.remove(&self.run.number);
+        state.send(GuardianMessage::Ended { run: self.run.number });
     }
 }
 
@@ -145,8 +153,8 @@ impl SharedLink {
         }
         state.process = Some(GuardianProcess::start(self.guardian.path())?);
         let mut all_sent = true;
-        for (run, ReportedRun { session, adopted }) in state.live.clone() {
-            all_sent &= state.send(GuardianMessage::Announced { run });
+        for (run, ReportedRun { token, session, adopted }) in state.live.clone() {
+            all_sent &= state.send(GuardianMessage::Announced { run, token });
             if let Some(session) = session {
                 all_sent &= state.send(GuardianMessage::Started { run, session });
             }
@@ -177,7 +185,7 @@ impl GuardianProcess {
         let (reader, pipe) = tree::pipe_above_stdio()?;
         // A guardian that does not read must not block a run.
         rustix::io::ioctl_fionbio(&pipe, true)?;
-        let environment = [(MARKER_PREFIX_VARIABLE.to_owned(), tree::marker_prefix().to_owned())];
+        let environment = [(GUARDIAN_VARIABLE.to_owned(), "1".to_owned())];
         let leader = tree::launch_helper(program, &[PROCESS_NAME.into()], &environment, reader.as_fd())?;
         Ok(Self { pipe, leader })
     }

@@ -11,26 +11,32 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::message::{GuardianMessage, MARKER_PREFIX_VARIABLE, PROCESS_NAME};
-use crate::tree::{self, ProcessScan, ProcessStamp, ScanQuery};
+use super::message::{GUARDIAN_VARIABLE, GuardianMessage, PROCESS_NAME};
+use crate::tree::{self, ProcessScan, ProcessStamp, RunToken, ScanQuery};
 
 /// The time for which messages are collected. They come in bursts, and reading them together costs one wakeup.
 const BATCH_INTERVAL: Duration = Duration::from_millis(10);
-/// The passes in a row that must find nothing. One pass can miss a process that is forked meanwhile.
+/// The passes in a row that must find nothing. One pass can miss a process that is forked meanwhile, and many in a row one
+/// that forks all the time.
 const EMPTY_PASSES_NEEDED: u32 = 3;
+const EMPTY_PASSES_OF_FORKING: u32 = 50;
+/// The passes with something alive after which it is something that forks all the time.
+const PASSES_OF_FORKING: u32 = 3;
 /// The pause between two passes.
-const PASS_INTERVAL: Duration = Duration::from_millis(5);
+const PASS_INTERVAL: Duration = Duration::from_millis(1);
 /// The time after which the guardian gives up on what cannot be killed.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Becomes the guardian if this process was started as one, and then does not return. In any other process it does
 /// nothing.
 ///
 /// Call it at the very start of `main`, before threads and runtimes.
-#[allow(clippy::disallowed_methods, reason = "the marker prefix comes by the environment")]
+#[allow(clippy::disallowed_methods, reason = "the environment says that this is a guardian")]
 pub fn run_if_requested() {
     let named = std::env::args_os().next().is_some_and(|name| name == PROCESS_NAME);
-    let Some(prefix) = std::env::var(MARKER_PREFIX_VARIABLE).ok().filter(|_| named) else { return };
+    if !named || std::env::var_os(GUARDIAN_VARIABLE).is_none() {
+        return;
+    }
     // Only a pipe can be the server's. A person who types this by hand gets the usual program.
     if io::stdin().is_terminal() {
         return;
@@ -41,7 +47,7 @@ pub fn run_if_requested() {
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::set_name(c"runner-guardian");
     let runs = wait_for_server_end();
-    kill_all(&prefix, &runs);
+    kill_all(&runs);
     // Not a return: `main` would go on as a second server.
     std::process::exit(0);
 }
@@ -49,23 +55,28 @@ pub fn run_if_requested() {
 /// The runs that the server has reported.
 #[derive(Default)]
 struct ReportedRuns {
-    /// The live runs, with their sessions once they have started.
-    live: BTreeMap<u64, Option<Pid>>,
+    live: BTreeMap<u64, ReportedRun>,
     /// The orphans of live runs that nothing else shows.
     adopted: BTreeMap<ProcessStamp, u64>,
-    /// The highest number announced. A marker with a higher one belongs to a run whose announcement was lost.
-    highest: u64,
+}
+
+/// A live run, which is announced before it starts.
+struct ReportedRun {
+    token: RunToken,
+    /// Its session, once it has started.
+    session: Option<Pid>,
 }
 
 impl ReportedRuns {
     fn apply(&mut self, message: GuardianMessage) {
         match message {
-            GuardianMessage::Announced { run } => {
-                self.highest = self.highest.max(run);
-                self.live.entry(run).or_default();
+            GuardianMessage::Announced { run, token } => {
+                self.live.insert(run, ReportedRun { token, session: None });
             }
             GuardianMessage::Started { run, session } => {
-                self.live.insert(run, Some(session));
+                if let Some(reported) = self.live.get_mut(&run) {
+                    reported.session = Some(session);
+                }
             }
             GuardianMessage::Adopted { run, process } => {
                 self.adopted.insert(process, run);
@@ -141,31 +152,36 @@ impl WatchedServer {
 }
 
 /// Kills everything that belongs to the runs, until several passes find nothing.
-fn kill_all(marker_prefix: &str, runs: &ReportedRuns) {
+fn kill_all(runs: &ReportedRuns) {
     let started_at = Instant::now();
-    let mut empty_passes = 0;
-    while empty_passes < EMPTY_PASSES_NEEDED && started_at.elapsed() < KILL_TIMEOUT {
-        for session in runs.live.values().flatten() {
+    let (mut empty_passes, mut passes_with_members) = (0, 0);
+    let mut needed = EMPTY_PASSES_NEEDED;
+    while empty_passes < needed && started_at.elapsed() < KILL_TIMEOUT {
+        for session in runs.live.values().filter_map(|run| run.session) {
             // The server reports the end of a run before it reaps the leader, so the number is still the leader's.
-            let _ = kill_process_group(*session, Signal::KILL);
+            let _ = kill_process_group(session, Signal::KILL);
         }
         let query = ScanQuery {
             started_since: 0,
-            by_session: &|session| runs.live.values().any(|live| *live == Some(session)).then_some(0),
+            by_session: &|session| runs.live.values().any(|run| run.session == Some(session)).then_some(0),
             by_adoption: &|pid, start_ticks| {
                 let process = ProcessStamp { pid: pid.as_raw_nonzero().get(), start_ticks };
                 runs.adopted.contains_key(&process).then_some(0)
             },
             adopters: &[],
-            marker_prefix,
-            // A run that was started but not yet announced has a number above all that were.
-            by_marker: &|run| (runs.live.contains_key(&run) || run > runs.highest).then_some(0),
+            by_marker: &|token, _| runs.live.values().any(|run| run.token == token).then_some(0),
         };
         let ProcessScan { members, undecided, .. } = tree::scan(&query);
         for member in &members {
             member.signal(Signal::KILL);
         }
         empty_passes = if members.is_empty() && !undecided { empty_passes + 1 } else { 0 };
-        std::thread::sleep(PASS_INTERVAL);
+        passes_with_members += u32::from(!members.is_empty());
+        if passes_with_members > PASSES_OF_FORKING {
+            // At once, to be there before it forks again.
+            needed = EMPTY_PASSES_OF_FORKING;
+        } else {
+            std::thread::sleep(PASS_INTERVAL);
+        }
     }
 }

@@ -29,6 +29,7 @@ static CHILDREN: Mutex<KnownChildren> = Mutex::new(KnownChildren {
     inherited: BTreeSet::new(),
     leaders: BTreeMap::new(),
     namespace_inits: BTreeSet::new(),
+    first_run: None,
 });
 
 /// The children that this process has started itself.
@@ -43,6 +44,8 @@ struct KnownChildren {
     leaders: BTreeMap<i32, Weak<ProcessLeader>>,
     /// The first processes of PID namespaces.
     namespace_inits: BTreeSet<i32>,
+    /// The time when the first run of this process started. What is older is no orphan of a run.
+    first_run: Option<u64>,
 }
 
 impl KnownChildren {
@@ -50,13 +53,27 @@ impl KnownChildren {
         self.leaders.contains_key(&pid) || self.namespace_inits.contains(&pid)
     }
 
-    /// Returns true if the child `pid` may be the process of a start with a number below `bound`.
+    /// Returns true if a start with a number below `bound` may have made a process that is not recorded.
     ///
     /// A start that takes long hangs before the program is in place, so its process still runs this program's file.
-    /// Without this, one start that hangs for ever would leave every later orphan undecided.
-    fn may_be_starting(&self, pid: Pid, bound: u64) -> bool {
-        let mut starts = self.starts.range(..bound).map(|(_, began)| began.elapsed()).peekable();
-        starts.peek().is_some() && (starts.any(|age| age < LONGEST_PROMPT_START) || runs_this_program(pid))
+    /// Without this, one start that hangs for ever would leave every later orphan undecided. A start without such a process
+    /// waits for a processor, and its program may have run and ended.
+    fn has_unrecorded_start(&self, bound: u64) -> bool {
+        let ages: Vec<_> = self.starts.range(..bound).map(|(_, began)| began.elapsed()).collect();
+        let is_recent = ages.iter().any(|age| *age < LONGEST_PROMPT_START);
+        is_recent || !ages.is_empty() && ages.len() > self.hanging_starts()
+    }
+
+    fn has_starts(&self, bound: u64) -> bool {
+        self.starts.range(..bound).next().is_some()
+    }
+
+    /// Returns the number of children that do not run their program yet.
+    fn hanging_starts(&self) -> usize {
+        let unknown = |child: &ProcessStamp| !self.contains(child.pid) && !self.inherited.contains(child);
+        let pids =
+            current_children().into_iter().filter(unknown).filter_map(|child| Pid::from_raw(child.pid));
+        pids.filter(|pid| runs_this_program(*pid)).count()
     }
 }
 
@@ -139,7 +156,11 @@ impl StartTicket {
     pub(super) fn started(self, leader: &Arc<ProcessLeader>) {
         if self.0.is_some() {
             leader.on_reaped(forget);
-            children().leaders.insert(raw(leader.pid()), Arc::downgrade(leader));
+            let mut children = children();
+            children.leaders.insert(raw(leader.pid()), Arc::downgrade(leader));
+            if children.first_run.is_none() && leader.is_run() {
+                children.first_run = start_time(leader.pid());
+            }
         }
     }
 }
@@ -192,24 +213,32 @@ fn forget(leader: &ProcessLeader) {
     }
 }
 
+/// Returns when the first run of this process started, if this process adopts orphans: one that is younger may be of a
+/// run that is over.
+pub(crate) fn first_run() -> Option<u64> {
+    children().first_run
+}
+
 /// Returns a number that is above those of all starts so far. An unknown child that is seen now can only belong to a
 /// start below it.
 pub(crate) fn start_bound() -> u64 {
     children().next_start
 }
 
-/// Finds the run whose orphan the child `pid` is. `first_seen` is the [`start_bound`] when it was first seen.
+/// Finds the run whose orphan the child `pid` of `parent` is. `first_seen` is the [`start_bound`] when it was first seen.
 ///
-/// A run can be the one only if it had begun by the time the orphan was started, and is not over. Among several runs of
-/// one owner, the latest is taken.
-pub(crate) fn attribute(pid: Pid, start_ticks: u64, first_seen: u64) -> Attribution {
+/// A run can be the one only if it is in the PID namespace whose orphans `parent` adopts, had begun by the time the orphan
+/// was started, and is not over. Among several runs of one owner, the latest is taken.
+pub(crate) fn attribute(pid: Pid, parent: Option<Pid>, start_ticks: u64, first_seen: u64) -> Attribution {
     {
         let children = children();
         let stamp = ProcessStamp { pid: raw(pid), start_ticks };
         if children.contains(stamp.pid) || children.inherited.contains(&stamp) {
             return Attribution::OwnChild;
         }
-        if children.may_be_starting(pid, first_seen) {
+        if children.has_unrecorded_start(first_seen)
+            || children.has_starts(first_seen) && runs_this_program(pid)
+        {
             return Attribution::Undecided;
         }
         // A leader is forgotten only after it was reaped, so one that is there and unknown is none.
@@ -219,6 +248,7 @@ pub(crate) fn attribute(pid: Pid, start_ticks: u64, first_seen: u64) -> Attribut
     }
     let mut candidates: Vec<(u64, Arc<ProcessLeader>)> = run_leaders()
         .into_iter()
+        .filter(|leader| is_adopted_by(leader, parent))
         .filter_map(|leader| Some((start_time(leader.session()?)?, leader)))
         .filter(|(started, _)| *started <= start_ticks)
         .collect();
@@ -234,6 +264,11 @@ pub(crate) fn attribute(pid: Pid, start_ticks: u64, first_seen: u64) -> Attribut
     latest_first.find(|leader| is_candidate(leader)).map_or(Attribution::Unknown, Attribution::Run)
 }
 
+/// Returns true if `adopter` is the process to which an orphan of the leader's run comes.
+pub(crate) fn is_adopted_by(leader: &ProcessLeader, adopter: Option<Pid>) -> bool {
+    adopter == Some(leader.namespace_init().unwrap_or_else(getpid))
+}
+
 /// Returns the leaders of all runs that are not over.
 pub(crate) fn run_leaders() -> Vec<Arc<ProcessLeader>> {
     children().leaders.values().filter_map(Weak::upgrade).filter(|leader| leader.is_run()).collect()
@@ -242,8 +277,7 @@ pub(crate) fn run_leaders() -> Vec<Arc<ProcessLeader>> {
 /// Takes the status of an orphan that has ended, unless it may be a child that this process has started itself.
 pub(crate) fn reap_orphan(pid: Pid) {
     let children = children();
-    let has_recent_start = children.starts.values().any(|began| began.elapsed() < LONGEST_PROMPT_START);
-    if !has_recent_start && !children.contains(raw(pid)) {
+    if !children.has_unrecorded_start(u64::MAX) && !children.contains(raw(pid)) {
         let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
     }
 }

@@ -15,6 +15,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
+use rustix::fs::stat;
+use rustix::process::{Resource, Signal};
+
+use super::resource_control::lower_limit;
 use super::sys::null_terminated;
 
 /// The size of the stack of such a process. Its lowest page is never mapped.
@@ -31,6 +35,17 @@ pub(super) struct ChildProcess {
     pub(super) handle: Option<OwnedFd>,
 }
 
+/// Calls `work` as [`in_child`] does, in a process that begins in the cgroup `group`.
+///
+/// # Errors
+/// As those of [`in_child`]; `Unsupported` where a process cannot begin in a cgroup.
+pub(super) fn in_child_of_cgroup<T>(
+    group: BorrowedFd<'_>,
+    work: impl FnOnce() -> T,
+) -> io::Result<(ChildProcess, Option<T>)> {
+    make_child(Some(group), libc::SIGCHLD, work)
+}
+
 /// Calls `work` in a new process, and returns when that has ended or has started a program in its place.
 ///
 /// The process shares this one's memory, and has descriptors, a working directory and signal actions of its own. The
@@ -42,6 +57,14 @@ pub(super) struct ChildProcess {
 /// # Errors
 /// If the process cannot be made.
 pub(super) fn in_child<T>(
+    flags: libc::c_int,
+    work: impl FnOnce() -> T,
+) -> io::Result<(ChildProcess, Option<T>)> {
+    make_child(None, flags, work)
+}
+
+fn make_child<T>(
+    group: Option<BorrowedFd<'_>>,
     flags: libc::c_int,
     work: impl FnOnce() -> T,
 ) -> io::Result<(ChildProcess, Option<T>)> {
@@ -70,25 +93,149 @@ pub(super) fn in_child<T>(
     // state the child shares the thread-local variables; the thread stands still, so nothing else uses them. A handler
     // of a signal cannot run in the child: all signals are blocked.
     let pid = unsafe {
-        libc::clone(
-            entry,
-            stack.top(),
-            flags | libc::CLONE_VM | libc::CLONE_VFORK,
-            (&raw mut call).cast(),
-            &raw mut handle,
-            ptr::null_mut::<libc::c_void>(),
-            ptr::null_mut::<libc::c_void>(),
-        )
+        match group {
+            Some(group) => clone3::into_cgroup(entry, &stack, (&raw mut call).cast(), group),
+            None => match libc::clone(
+                entry,
+                stack.top(),
+                flags | libc::CLONE_VM | libc::CLONE_VFORK,
+                (&raw mut call).cast(),
+                &raw mut handle,
+                ptr::null_mut::<libc::c_void>(),
+                ptr::null_mut::<libc::c_void>(),
+            ) {
+                pid if pid < 0 => Err(io::Error::last_os_error()),
+                pid => Ok(pid),
+            },
+        }
     };
-    let error = io::Error::last_os_error();
     drop(mask);
-    if pid < 0 {
-        return Err(error);
-    }
+    let pid = pid?;
     // SAFETY: the successful call with `CLONE_PIDFD` stored a new descriptor, which nobody else knows.
     let handle =
         (flags & libc::CLONE_PIDFD != 0 && handle >= 0).then(|| unsafe { OwnedFd::from_raw_fd(handle) });
     Ok((ChildProcess { pid, handle }, call.result))
+}
+
+/// `clone3(2)`, for which libc has no function. It alone starts a process in another cgroup; to move one later takes
+/// milliseconds, because the kernel then waits until no process is being forked.
+mod clone3 {
+    use super::{AsRawFd, BorrowedFd, ChildStack, GUARD_BYTES, STACK_BYTES, io};
+
+    /// `struct clone_args` of `<linux/sched.h>`, in its second version.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    #[repr(C)]
+    #[derive(Default)]
+    struct CloneArguments {
+        flags: u64,
+        pidfd: u64,
+        child_tid: u64,
+        parent_tid: u64,
+        exit_signal: u64,
+        stack: u64,
+        stack_size: u64,
+        tls: u64,
+        set_tid: u64,
+        set_tid_size: u64,
+        cgroup: u64,
+    }
+
+    /// The same number on every architecture.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    const SYS_CLONE3: u64 = 435;
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
+
+    /// Calls `entry` with `call` in a new process that shares the memory and begins in the cgroup. It returns when that
+    /// process has ended or has another memory.
+    ///
+    /// # Safety
+    /// As for `clone(2)` with `CLONE_VM` and `CLONE_VFORK`: `entry` takes `call`, and both outlive the call, as the stack
+    /// does.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    pub(super) unsafe fn into_cgroup(
+        entry: extern "C" fn(*mut libc::c_void) -> libc::c_int,
+        stack: &ChildStack,
+        call: *mut libc::c_void,
+        group: BorrowedFd<'_>,
+    ) -> io::Result<libc::pid_t> {
+        let arguments = CloneArguments {
+            flags: CLONE_INTO_CGROUP | u64::from((libc::CLONE_VM | libc::CLONE_VFORK).cast_unsigned()),
+            exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),
+            stack: (stack.0 as u64).wrapping_add(GUARD_BYTES as u64),
+            stack_size: STACK_BYTES as u64,
+            cgroup: u64::from(group.as_raw_fd().cast_unsigned()),
+            ..CloneArguments::default()
+        };
+        let result: i64;
+        // SAFETY: the kernel reads `arguments` and nothing else. The new process is on its own stack, whose end is aligned
+        // as a call demands; it calls `entry`, and ends with what that returns. This thread stands still until then, and
+        // the kernel gives back its registers but for those that are named here.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            std::arch::asm!(
+                "syscall",
+                "test rax, rax",
+                "jnz 2f",
+                "xor ebp, ebp",
+                "mov rdi, r12",
+                "call r13",
+                "mov edi, eax",
+                "mov eax, {exit}",
+                "syscall",
+                "ud2",
+                "2:",
+                exit = const libc::SYS_exit,
+                inlateout("rax") SYS_CLONE3 => result,
+                in("rdi") &raw const arguments,
+                in("rsi") size_of::<CloneArguments>(),
+                in("r12") call,
+                in("r13") entry,
+                lateout("rcx") _,
+                lateout("r11") _,
+            );
+        }
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        unsafe {
+            std::arch::asm!(
+                "svc #0",
+                "cbnz x0, 2f",
+                "mov x29, xzr",
+                "mov x0, x20",
+                "blr x21",
+                "mov x8, {exit}",
+                "svc #0",
+                "brk #1",
+                "2:",
+                exit = const libc::SYS_exit,
+                in("x8") SYS_CLONE3,
+                inlateout("x0") &raw const arguments => result,
+                in("x1") size_of::<CloneArguments>(),
+                in("x20") call,
+                in("x21") entry,
+            );
+        }
+        match libc::c_int::try_from(result) {
+            Ok(pid) if pid > 0 => Ok(pid),
+            Ok(error) => Err(io::Error::from_raw_os_error(-error)),
+            Err(_) => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
+    /// Fails: this architecture has no start of a process that was written for it.
+    ///
+    /// # Safety
+    /// It does nothing.
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    pub(super) unsafe fn into_cgroup(
+        _: extern "C" fn(*mut libc::c_void) -> libc::c_int,
+        _: &ChildStack,
+        _: *mut libc::c_void,
+        _: BorrowedFd<'_>,
+    ) -> io::Result<libc::pid_t> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 impl ChildProcess {
@@ -180,6 +327,7 @@ pub(super) struct ProgramImage<'a> {
     folder: BorrowedFd<'a>,
     stdio: [BorrowedFd<'a>; 3],
     terminal: Option<&'a CStr>,
+    limits: Vec<(Resource, u64)>,
 }
 
 impl<'a> ProgramImage<'a> {
@@ -193,7 +341,13 @@ impl<'a> ProgramImage<'a> {
     ) -> Self {
         let arguments = null_terminated(arguments.iter().map(AsRef::as_ref));
         let environment = null_terminated(environment.iter().map(AsRef::as_ref));
-        Self { program, arguments, environment, folder, stdio, terminal }
+        Self { program, arguments, environment, folder, stdio, terminal, limits: Vec::new() }
+    }
+
+    /// Sets limits of the program's process (`setrlimit(2)`).
+    pub(super) fn limits(mut self, limits: Vec<(Resource, u64)>) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Starts the program as a child of this process's parent, and returns it with the reason why it did not become
@@ -230,6 +384,10 @@ impl<'a> ProgramImage<'a> {
                 step(unsafe { libc::dup2(terminal, 0) })?;
             }
             close_from(3)?;
+            // Last of all, since the memory of this process is that of another until it becomes the program.
+            for (resource, value) in &self.limits {
+                lower_limit(*resource, *value)?;
+            }
             // SAFETY: a set that is initialised; the program is NUL-terminated, and both vectors end in a null pointer.
             unsafe {
                 let mut none = MaybeUninit::uninit();
@@ -294,6 +452,22 @@ pub(super) fn become_init(program: &OwnedFd, input: &OwnedFd) -> io::Error {
         );
     }
     io::Error::last_os_error()
+}
+
+/// Sends `signal` to every process in the PID namespace of the calling process but itself and the first one (kill(2)). No
+/// process that is forked meanwhile is missed: the kernel does not let a process fork that has a signal to act on.
+///
+/// `namespace` is the inode of that namespace. It is compared first, because in another one everything would be signalled
+/// that this user may signal.
+pub(super) fn signal_namespace(signal: Signal, namespace: u64) -> io::Result<()> {
+    if stat("/proc/self/ns/pid")?.st_ino != namespace {
+        return Err(io::Error::other("the process is not in the namespace"));
+    }
+    // SAFETY: no pointers.
+    match unsafe { libc::kill(-1, signal.as_raw()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Sets attributes (`MOUNT_ATTR_*`) of a mount, and with `recursive` of all mounts beneath it.

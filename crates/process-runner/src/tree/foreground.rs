@@ -1,6 +1,6 @@
 //! A tree in the foreground: found by descent from this process, which every orphan below it becomes a child of.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,14 +16,17 @@ use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetpgrp, tc
 use super::adoption::current_children;
 use super::launch::launch_in_foreground;
 use super::leader::ProcessLeader;
+use super::leader_hold::ProcessStamp;
+use super::linux::scan;
 use super::run_id::RunId;
+use super::scan::{ProcessScan, ScanQuery, TreeMember};
 use super::sys::{self, ReceivedSignal};
 use crate::command::Command;
 use crate::environment::InheritedEnv;
 use crate::error::{Error, SpawnErrorKind};
 use crate::outcome::ExitStatus;
 
-pub(crate) use super::sys::die_by;
+pub(crate) use super::sys::{die_by, release_standard_streams};
 
 /// The signals that are passed on to the command if another process sends them. A key of the terminal, and a change of its
 /// size, reach the command without help: it is in the same process group.
@@ -165,7 +168,7 @@ impl ForegroundTree {
     fn pass_on(&self, signal: ReceivedSignal) {
         // The command has it already if the kernel sent it to the group. One from below was sent to the group as well.
         let Some(sender) = signal.sender.and_then(Pid::from_raw) else { return };
-        if self.tree().contains_key(&sender) {
+        if self.members().iter().any(|member| member.pid == sender) {
             return;
         }
         if let Some(named) = Signal::from_named_raw(signal.number) {
@@ -195,10 +198,10 @@ impl ForegroundTree {
 
     /// Asks everything in the tree to end, and waits until the command has, at most `grace`.
     pub(crate) fn terminate(&mut self, grace: Duration) {
-        for pid in self.tree().into_keys() {
-            let _ = kill_process(pid, Signal::TERM);
+        for member in self.members() {
+            member.signal(Signal::TERM);
             // A stopped process acts on SIGTERM only once it is continued.
-            let _ = kill_process(pid, Signal::CONT);
+            member.signal(Signal::CONT);
         }
         let deadline = Instant::now() + grace;
         while self.leader.exit_status().is_none() {
@@ -211,10 +214,41 @@ impl ForegroundTree {
         }
     }
 
+    /// Returns the number of processes that the command, which has ended, has left behind.
+    pub(crate) fn background(&self) -> usize {
+        self.reap_orphans();
+        self.members().iter().filter(|member| member.pid != self.leader.pid()).count()
+    }
+
+    /// Waits until nothing is left of the tree, or a signal asks this process to end: then the tree is asked to, and has
+    /// `grace` for it.
+    pub(crate) fn wait_for_background(&self, grace: Duration) {
+        let mut deadline = None;
+        while self.background() > 0 {
+            let left = deadline.map(|deadline: Instant| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return;
+            }
+            // The children of this process are orphans or were, so their ends are announced by SIGCHLD.
+            self.wait(left, &TreeOwner::none());
+            while let Some(signal) = sys::next_signal(self.signals.as_fd()) {
+                let asks =
+                    [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT].contains(&signal.number);
+                if asks && deadline.is_none() {
+                    deadline = Some(Instant::now() + grace);
+                    for member in self.members() {
+                        member.signal(Signal::TERM);
+                        member.signal(Signal::CONT);
+                    }
+                }
+            }
+        }
+    }
+
     /// Kills what is left of the tree, and returns how many processes that were beside the command. A terminal that a
     /// killed command has left changed is put back.
     pub(crate) fn end(&mut self, ended_itself: bool) -> usize {
-        let mut killed = HashMap::new();
+        let mut killed = HashSet::new();
         let deadline = Instant::now() + KILL_TIMEOUT;
         let mut pause = Duration::from_micros(200);
         loop {
@@ -224,11 +258,10 @@ impl ForegroundTree {
             if !has_children && !runs {
                 break;
             }
-            let tree = self.tree();
-            for (pid, name) in tree {
-                let _ = kill_process(pid, Signal::KILL);
-                if pid != self.leader.pid() {
-                    killed.insert(pid, name);
+            for member in self.members() {
+                member.signal(Signal::KILL);
+                if member.pid != self.leader.pid() {
+                    killed.insert(member.stamp());
                 }
             }
             if Instant::now() > deadline {
@@ -258,38 +291,42 @@ impl ForegroundTree {
         let own = getpid().as_raw_nonzero();
         let text = std::fs::read_to_string(format!("/proc/self/task/{own}/children")).ok()?;
         let pids = text.split_ascii_whitespace().filter_map(|word| Pid::from_raw(word.parse().ok()?));
-        Some(pids.filter(|pid| *pid != self.leader.pid() && !self.is_foreign(*pid)).collect())
+        let is_own = |pid: &Pid| *pid != self.leader.pid() && !self.is_foreign(pid.as_raw_nonzero().get());
+        Some(pids.filter(is_own).collect())
     }
 
     /// Returns true for a child of this process that is no part of the tree.
-    fn is_foreign(&self, child: Pid) -> bool {
-        Some(child) == self.guardian || self.inherited.contains(&child)
+    fn is_foreign(&self, child: i32) -> bool {
+        let number = |pid: &Pid| pid.as_raw_nonzero().get();
+        self.guardian.as_ref().map(number) == Some(child)
+            || self.inherited.iter().map(number).any(|pid| pid == child)
     }
 
-    /// Returns the living processes of the tree, with their names.
-    pub(crate) fn tree(&self) -> HashMap<Pid, String> {
-        let all = processes();
-        let mut members: HashMap<Pid, String> = HashMap::new();
-        let mut parents = vec![getpid()];
-        while let Some(parent) = parents.pop() {
-            for process in all.iter().filter(|process| process.parent == Some(parent)) {
-                if self.is_foreign(process.pid) || members.contains_key(&process.pid) {
-                    continue;
-                }
-                parents.push(process.pid);
-                if !matches!(process.state, b'Z' | b'X') {
-                    members.insert(process.pid, process.name.clone());
-                }
-            }
-        }
-        members
+    /// Returns the living processes of the tree, the command among them, each pinned where the kernel has pidfds.
+    fn members(&self) -> Vec<TreeMember> {
+        let own: HashSet<ProcessStamp> =
+            current_children().into_iter().filter(|child| !self.is_foreign(child.pid)).collect();
+        let adopters = [getpid()];
+        let query = ScanQuery {
+            started_since: 0,
+            by_session: &|_| None,
+            by_adoption: &|pid, start_ticks| {
+                own.contains(&ProcessStamp { pid: pid.as_raw_nonzero().get(), start_ticks }).then_some(0)
+            },
+            adopters: &adopters,
+            by_marker: &|_, _| None,
+        };
+        let ProcessScan { members, orphans, .. } = scan(&query);
+        // An orphan came to this process after its children were listed.
+        let came = orphans.into_iter().filter(|orphan| !self.is_foreign(orphan.stamp().pid));
+        members.into_iter().chain(came).collect()
     }
 
     /// Returns a number that changes when anything in the tree uses a processor, reads or writes.
     fn activity(&self) -> u64 {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();
-        let mut members: Vec<_> = self.tree().into_keys().map(|pid| pid.as_raw_nonzero().get()).collect();
+        let mut members: Vec<_> = self.members().iter().map(|member| member.stamp().pid).collect();
         members.sort_unstable();
         for pid in members {
             pid.hash(&mut hasher);
@@ -332,32 +369,6 @@ impl IdleWatch {
         }
         now.duration_since(self.active_at) >= self.timeout
     }
-}
-
-/// A process as `/proc` lists it.
-struct ListedProcess {
-    pid: Pid,
-    parent: Option<Pid>,
-    state: u8,
-    name: String,
-}
-
-#[allow(clippy::disallowed_methods, reason = "the folder of processes, which is no file of anybody's")]
-fn processes() -> Vec<ListedProcess> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(|pid| {
-        // The name is any bytes, and may be cut in the middle of a character.
-        let text = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-        let text = String::from_utf8_lossy(&text);
-        // The name may hold blanks and parentheses, so it ends at the last one.
-        let (name, rest) = text.split_once('(')?.1.rsplit_once(')')?;
-        let mut fields = rest.split_ascii_whitespace();
-        let state = *fields.next()?.as_bytes().first()?;
-        let parent = fields.next()?.parse().ok().and_then(Pid::from_raw);
-        Some(ListedProcess { pid: Pid::from_raw(pid)?, parent, state, name: name.to_owned() })
-    })
-    .collect()
 }
 
 /// Returns the text of what a process has used so far: processor time, and bytes read and written.

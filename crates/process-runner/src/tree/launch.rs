@@ -12,17 +12,16 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::Pid;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe;
 
 use super::descriptors::{dev_null, duplicate_above_stdio, pipe_above_stdio};
-use super::leader::{ExitWatch, ProcessLeader};
+use super::leader::{ExitWatch, ProcessLeader, StartedProcess};
 use super::resolve;
 use super::resources::exhausted_resource;
 use super::run_id::RunId;
 use super::sys::{self, ChildFolder, SpawnPlacement, SpawnRequest};
-use super::{StartBoundary, StartFailure, StartTicket, start};
+use super::{LimitWatch, ResourceBoundary, StartAttempt, StartBoundary, StartFailure, StartTicket, start};
 use crate::command::{Command, TerminalSize};
 use crate::confine::ConfinementProblem;
 use crate::environment::{EnvironmentEntry, InheritedEnv, c_variable};
@@ -82,6 +81,7 @@ pub(crate) struct ParentPipeEnds {
 pub(crate) struct StartedLeader {
     pub(crate) leader: Arc<ProcessLeader>,
     at: Instant,
+    limit_watch: Option<LimitWatch>,
 }
 
 /// A started leader with everything that is needed to follow it.
@@ -92,6 +92,7 @@ pub(crate) struct LaunchedProgram {
     pub(crate) stdout: OutputPipe,
     pub(crate) stderr: Option<OutputPipe>,
     pub(crate) started: Instant,
+    pub(crate) limit_watch: Option<LimitWatch>,
 }
 
 /// A command as `posix_spawn(3)` takes it: the file to start, and C strings.
@@ -226,7 +227,7 @@ pub(crate) fn launch(
     inherited: &InheritedEnv,
     busy_retry: Duration,
     run: RunId,
-    ends: ChildPipeEnds,
+    ends: &ChildPipeEnds,
     is_abandoned: &(dyn Fn() -> bool + Sync),
 ) -> Result<StartedLeader, SpawnError> {
     let prepared = PreparedCommand::new(command, inherited, command.marker.then(|| run.marker()))?;
@@ -256,25 +257,50 @@ pub(crate) fn launch(
     };
     // Nobody else can name the terminal that was opened for this run, so the program may use it.
     let granted_terminal = ends.terminal.as_deref().filter(|_| command.terminal.is_some());
+    let resources = ResourceBoundary::prepare(command.resource_limits, command.owner_name());
+    let resources = resources.map_err(|error| resource_error(command, error))?;
+    // From before the start, so that nothing is missed.
+    let limit_watch = resources.as_ref().and_then(ResourceBoundary::watch);
     let boundary = StartBoundary {
         confinement: command.confinement.as_ref(),
         network: command.network_namespace.as_ref(),
         terminal: granted_terminal,
+        resources: resources.as_ref(),
     };
-    let ticket = StartTicket::new();
-    let started = start(&boundary, &request, |attempt| start_with_retries(busy_retry, is_abandoned, attempt));
-    // The child has its ends. Ours would only count against our limit, and keep the pipes from ending.
-    drop(ends);
-    let (pid, at) = started.map_err(|failure| match failure {
+    let attempts = |attempt: &mut StartAttempt<'_>| start_with_retries(busy_retry, is_abandoned, attempt);
+    let started = start_leader(command, &prepared, run, &boundary, &request, attempts)?;
+    Ok(StartedLeader { limit_watch, ..started })
+}
+
+/// Starts the program of `command` behind `boundary`, and records it as the leader of `run`.
+fn start_leader(
+    command: &Command,
+    prepared: &PreparedCommand<'_>,
+    run: RunId,
+    boundary: &StartBoundary<'_>,
+    request: &SpawnRequest<'_>,
+    attempts: impl FnOnce(&mut StartAttempt<'_>) -> Result<(StartedProcess, Instant), StartFailure> + Send,
+) -> Result<StartedLeader, SpawnError> {
+    // From the first attempt on, and not while the layers are prepared: that can hang for as long as a file system does.
+    let mut ticket = None;
+    let with_ticket = |attempt: &mut StartAttempt<'_>| {
+        attempts(&mut || {
+            ticket.get_or_insert_with(StartTicket::new);
+            attempt()
+        })
+    };
+    let (process, at) = start(boundary, request, with_ticket).map_err(|failure| match failure {
         StartFailure::Confinement(error) => confinement_error(command, error),
         StartFailure::FolderOutside => {
             command.error(SpawnErrorKind::Confinement { problem: ConfinementProblem::FolderOutside }, None)
         }
         StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
     })?;
-    let leader = Arc::new(ProcessLeader::new(pid, run, command.marker, command.owner_name()));
-    ticket.started(&leader);
-    Ok(StartedLeader { at, leader })
+    let leader = Arc::new(ProcessLeader::new(process, run, command.marker, command.owner_name()));
+    if let Some(ticket) = ticket {
+        ticket.started(&leader);
+    }
+    Ok(StartedLeader { at, leader, limit_watch: None })
 }
 
 /// Starts a command in the foreground: beside this process, with its streams. `mask` are the signals to block in it.
@@ -302,20 +328,10 @@ pub(super) fn launch_in_foreground(
         confinement: confinement.as_ref(),
         network: command.network_namespace.as_ref(),
         terminal: None,
+        resources: None,
     };
-    let ticket = StartTicket::new();
-    let started = start(&boundary, &request, |attempt| attempt());
-    let pid = started.map_err(|failure| match failure {
-        StartFailure::Confinement(error) => confinement_error(command, error),
-        StartFailure::FolderOutside => {
-            command.error(SpawnErrorKind::Confinement { problem: ConfinementProblem::FolderOutside }, None)
-        }
-        StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
-    })?;
-    let pid = Pid::from_raw(pid).ok_or_else(|| command.error(SpawnErrorKind::Other, None))?;
-    let leader = Arc::new(ProcessLeader::new(pid, run, command.marker, command.owner_name()));
-    ticket.started(&leader);
-    Ok(leader)
+    let once = |attempt: &mut StartAttempt<'_>| Ok((attempt()?, Instant::now()));
+    Ok(start_leader(command, &prepared, run, &boundary, &request, once)?.leader)
 }
 
 /// Begins to watch what was started.
@@ -327,10 +343,10 @@ pub(crate) fn connect(
     started: StartedLeader,
     parent_ends: ParentPipeEnds,
 ) -> Result<LaunchedProgram, SpawnError> {
-    let StartedLeader { leader, at: started } = started;
+    let StartedLeader { leader, at: started, limit_watch } = started;
     let ParentPipeEnds { stdin, stdout, stderr } = parent_ends;
     let exit = ExitWatch::new(&leader).map_err(|error| resource_error(command, error))?;
-    Ok(LaunchedProgram { leader, exit, stdin, stdout, stderr, started })
+    Ok(LaunchedProgram { leader, exit, stdin, stdout, stderr, started, limit_watch })
 }
 
 /// Starts a helper of our own. It is not a run: it gets only `environment`, and its output goes to `/dev/null`.
@@ -357,13 +373,13 @@ pub(crate) fn launch_helper(
         placement: SpawnPlacement::OwnSession,
     };
     let ticket = StartTicket::new();
-    let mut attempt = || sys::spawn(&request).map_err(StartFailure::Start);
+    let mut attempt = || sys::spawn(&request).and_then(StartedProcess::beside).map_err(StartFailure::Start);
     let started = start_with_retries(HELPER_BUSY_RETRY, &|| false, &mut attempt);
-    let (pid, _) = started.map_err(|failure| match failure {
+    let (process, _) = started.map_err(|failure| match failure {
         StartFailure::Confinement(error) | StartFailure::Start(error) => error,
         StartFailure::FolderOutside => Errno::NOENT.into(),
     })?;
-    let leader = Arc::new(ProcessLeader::new(pid, RunId::HELPER, false, None));
+    let leader = Arc::new(ProcessLeader::new(process, RunId::HELPER, false, None));
     ticket.started(&leader);
     Ok(leader)
 }
@@ -384,13 +400,13 @@ const AGAIN_BACKOFF: [Duration; 3] =
 /// The first and the longest wait between two attempts while the program's file is being written (`ETXTBSY`).
 const BUSY_BACKOFF: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
-/// Calls `attempt` until it starts the program, fails for good, or is abandoned. Returns the pid and the time when the
-/// successful attempt began.
+/// Calls `attempt` until it starts the program, fails for good, or is abandoned. Returns the process and the time when
+/// the successful attempt began.
 fn start_with_retries(
     busy_retry: Duration,
     is_abandoned: &(dyn Fn() -> bool + Sync),
-    attempt: &mut dyn FnMut() -> Result<libc::pid_t, StartFailure>,
-) -> Result<(Pid, Instant), StartFailure> {
+    attempt: &mut StartAttempt<'_>,
+) -> Result<(StartedProcess, Instant), StartFailure> {
     let first_attempt = Instant::now();
     let (mut busy_wait, max_busy_wait) = BUSY_BACKOFF;
     let mut again_backoff = AGAIN_BACKOFF.into_iter();
@@ -398,11 +414,7 @@ fn start_with_retries(
         // Taken before the call: the program may run for a while before this thread goes on.
         let at = Instant::now();
         let error = match attempt() {
-            Ok(pid) => {
-                // A start that succeeds gives a pid above 0.
-                let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData);
-                return Ok((pid.map_err(|kind| StartFailure::Start(kind.into()))?, at));
-            }
+            Ok(process) => return Ok((process, at)),
             Err(StartFailure::Start(error)) => error,
             Err(failure) => return Err(failure),
         };

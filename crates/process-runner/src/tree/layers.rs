@@ -5,22 +5,22 @@
 //! the same. The layers belong to that thread or process, and are inherited by what it starts. The other threads of
 //! this process have none of them.
 
-use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
 
-use super::child::{ProgramImage, in_child};
+use super::child::{ChildProcess, ProgramImage, in_child, in_child_of_cgroup};
 use super::landlock;
 use super::landlock::ExtraGrant;
+use super::leader::StartedProcess;
 use super::namespaces::{self, FolderInside, Namespaces};
+use super::resource_control::ResourceBoundary;
 use super::seccomp::SystemCallFilter;
-use super::sys::{self, ChildFolder, SpawnRequest};
+use super::sys::{self, SpawnRequest};
 use crate::confine::{
     Confinement, ConfinementLevel, ConfinementUnavailable, Protection, SupportedProtections,
 };
@@ -93,6 +93,14 @@ pub(crate) enum StartFailure {
     Start(io::Error),
 }
 
+/// One attempt to start a program.
+pub(super) type StartAttempt<'a> = dyn FnMut() -> Result<StartedProcess, StartFailure> + 'a;
+
+/// Starts the program in the namespaces of the calling thread.
+fn spawn_beside(request: &SpawnRequest<'_>) -> Result<StartedProcess, StartFailure> {
+    sys::spawn(request).and_then(StartedProcess::beside).map_err(StartFailure::Start)
+}
+
 /// The limits that a program is started behind.
 pub(super) struct StartBoundary<'a> {
     pub(super) confinement: Option<&'a Confinement>,
@@ -100,19 +108,27 @@ pub(super) struct StartBoundary<'a> {
     pub(super) network: Option<&'a NetworkNamespace>,
     /// A terminal that the program may use as well.
     pub(super) terminal: Option<&'a Path>,
+    /// The limits on memory, processes and processor time.
+    pub(super) resources: Option<&'a ResourceBoundary>,
 }
 
 /// Calls `retried` with a function that starts the program of `request` behind `boundary`.
 pub(super) fn start<T: Send>(
     boundary: &StartBoundary<'_>,
     request: &SpawnRequest<'_>,
-    retried: impl FnOnce(&mut dyn FnMut() -> Result<libc::pid_t, StartFailure>) -> Result<T, StartFailure> + Send,
+    retried: impl FnOnce(&mut StartAttempt<'_>) -> Result<T, StartFailure> + Send,
 ) -> Result<T, StartFailure> {
-    let mut spawn = || sys::spawn(request).map_err(StartFailure::Start);
-    let StartBoundary { confinement, network, terminal } = *boundary;
+    let mut spawn = || spawn_beside(request);
+    let StartBoundary { confinement, network, terminal, resources } = *boundary;
     let confinement = confinement.filter(|asked| asked.chosen_level() > ConfinementLevel::None);
     // A command that demands what the system cannot enforce was refused before, so this one chose best effort.
     let (Some(confinement), Ok(supported)) = (confinement, supported_protections()) else {
+        if resources.is_some() {
+            let folder = FolderInside::of(request.directory).map_err(StartFailure::Start)?;
+            let restrictions = || Ok(network.map(|_| Restrictions { ruleset: None, filter: None }));
+            let entry = ProcessEntry { network, namespaces: None, resources, restrictions: &restrictions };
+            return retried(&mut || entry.start(&folder, request));
+        }
         return match network {
             None => retried(&mut spawn),
             // Without the capabilities that it loses all the same, root cannot leave the namespace.
@@ -121,18 +137,19 @@ pub(super) fn start<T: Send>(
             }
         };
     };
-    let layers = Layers { confinement, network, supported, terminal };
-    let needs_process = network.is_some_and(|network| network.handle().needs_process());
+    let layers = Layers { confinement, supported, terminal };
+    let needs_process =
+        resources.is_some() || network.is_some_and(|network| network.handle().needs_process());
     if layers.has_namespaces() || needs_process {
-        let prepare = || namespaces::prepared(confinement, network);
+        let limit = resources.and_then(ResourceBoundary::namespace_limit);
+        let prepare = || namespaces::prepared(confinement, network, limit);
         let namespaces =
             layers.has_namespaces().then(prepare).transpose().map_err(StartFailure::Confinement)?;
-        let folder = match request.directory {
-            ChildFolder::Handle(handle) => FolderInside::of_handle(handle),
-            ChildFolder::Path(path) => FolderInside::of_path(Path::new(OsStr::from_bytes(path.to_bytes()))),
-        };
-        let folder = folder.map_err(StartFailure::Start)?;
-        return retried(&mut || layers.start_inside(namespaces.as_deref(), &folder, request));
+        let folder = FolderInside::of(request.directory).map_err(StartFailure::Start)?;
+        let restrictions = || layers.restrictions().map(Some);
+        let namespaces = namespaces.as_deref();
+        let entry = ProcessEntry { network, namespaces, resources, restrictions: &restrictions };
+        return retried(&mut || entry.start(&folder, request));
     }
     let restrictions = layers.restrictions().map_err(StartFailure::Confinement)?;
     start_restricted(network, restrictions, request, retried)
@@ -143,21 +160,92 @@ fn start_restricted<T: Send>(
     network: Option<&NetworkNamespace>,
     restrictions: Restrictions,
     request: &SpawnRequest<'_>,
-    retried: impl FnOnce(&mut dyn FnMut() -> Result<libc::pid_t, StartFailure>) -> Result<T, StartFailure> + Send,
+    retried: impl FnOnce(&mut StartAttempt<'_>) -> Result<T, StartFailure> + Send,
 ) -> Result<T, StartFailure> {
     let started = on_thread(|| {
         // First, since it needs a capability that is dropped next.
         network.map_or(Ok(()), |network| network.handle().enter())?;
         restrictions.enter()?;
-        Ok(retried(&mut || sys::spawn(request).map_err(StartFailure::Start)))
+        Ok(retried(&mut || spawn_beside(request)))
     });
     started.map_err(StartFailure::Confinement)?
+}
+
+/// The start of a program by a process of ours, which enters the layers and starts the program as its sibling: as a child of
+/// this process.
+struct ProcessEntry<'a> {
+    network: Option<&'a NetworkNamespace>,
+    namespaces: Option<&'a Namespaces>,
+    resources: Option<&'a ResourceBoundary>,
+    /// Makes the restrictions. Paths in them are looked up where the program will be.
+    restrictions: &'a dyn Fn() -> io::Result<Option<Restrictions>>,
+}
+
+impl ProcessEntry<'_> {
+    fn start(
+        &self,
+        folder: &FolderInside,
+        request: &SpawnRequest<'_>,
+    ) -> Result<StartedProcess, StartFailure> {
+        let work = || {
+            // Before the others: a namespace of users that is entered first has no right to it.
+            let entered = self.network.map_or(Ok(()), |network| network.handle().enter());
+            entered.map_err(StartFailure::Confinement)?;
+            self.namespaces.map_or(Ok(()), Namespaces::enter).map_err(StartFailure::Confinement)?;
+            let folder = folder.open().map_err(|_| StartFailure::FolderOutside)?;
+            let restrictions = (self.restrictions)().map_err(StartFailure::Confinement)?;
+            restrictions.map_or(Ok(()), Restrictions::enter).map_err(StartFailure::Confinement)?;
+            let SpawnRequest { program, arguments, environment, stdio, terminal, .. } = *request;
+            let limits = self.resources.map(|limits| limits.process_limits(self.namespaces.is_some()));
+            let image = ProgramImage::new(program, arguments, environment, folder.as_fd(), stdio, terminal)
+                .limits(limits.unwrap_or_default());
+            image.start_as_sibling().map_err(StartFailure::Start)
+        };
+        let (entering, result) = self.in_group(&work).map_err(StartFailure::Start)?;
+        entering.reap();
+        let died = || StartFailure::Confinement(io::Error::other("the process that enters the layers died"));
+        match result.ok_or_else(died)?? {
+            (program, None) => {
+                let started = StartedProcess::beside(program.pid).map_err(StartFailure::Start)?;
+                Ok(StartedProcess {
+                    namespace_init: self.namespaces.and_then(Namespaces::init_pid),
+                    ..started
+                })
+            }
+            (failed, Some(error)) => {
+                failed.reap();
+                Err(StartFailure::Start(error))
+            }
+        }
+    }
+
+    /// Calls `work` in a process that is in the cgroup of the run's owner.
+    fn in_group<T>(
+        &self,
+        work: &dyn Fn() -> Result<T, StartFailure>,
+    ) -> io::Result<(ChildProcess, Option<Result<T, StartFailure>>)> {
+        let Some(group) = self.resources.and_then(|resources| resources.group.as_deref()) else {
+            return in_child(libc::SIGCHLD, work);
+        };
+        match in_child_of_cgroup(group.handle(), work) {
+            // An old kernel, a filter that does not know the call, another architecture.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) =>
+            {
+                let moved = || {
+                    group.enter().map_err(StartFailure::Confinement)?;
+                    work()
+                };
+                in_child(libc::SIGCHLD, moved)
+            }
+            made => made,
+        }
+    }
 }
 
 /// The layers of one start.
 struct Layers<'a> {
     confinement: &'a Confinement,
-    network: Option<&'a NetworkNamespace>,
     supported: &'a SupportedProtections,
     terminal: Option<&'a Path>,
 }
@@ -169,41 +257,6 @@ impl Layers<'_> {
 
     fn has(&self, level: ConfinementLevel, protection: Protection) -> bool {
         self.confinement.chosen_level() >= level && self.supported.protections.contains(&protection)
-    }
-
-    /// Starts the program in `namespaces` and in the network namespace.
-    ///
-    /// A process of ours enters them, restricts itself, and starts the program as its sibling: as a child of this
-    /// process.
-    fn start_inside(
-        &self,
-        namespaces: Option<&Namespaces>,
-        folder: &FolderInside,
-        request: &SpawnRequest<'_>,
-    ) -> Result<libc::pid_t, StartFailure> {
-        let work = || {
-            // Before the others: a namespace of users that is entered first has no right to it.
-            let entered = self.network.map_or(Ok(()), |network| network.handle().enter());
-            entered.map_err(StartFailure::Confinement)?;
-            namespaces.map_or(Ok(()), Namespaces::enter).map_err(StartFailure::Confinement)?;
-            let folder = folder.open().map_err(|_| StartFailure::FolderOutside)?;
-            // Their paths are looked up here, where the program will be.
-            let restrictions = self.restrictions().map_err(StartFailure::Confinement)?;
-            restrictions.enter().map_err(StartFailure::Confinement)?;
-            let SpawnRequest { program, arguments, environment, stdio, terminal, .. } = *request;
-            let image = ProgramImage::new(program, arguments, environment, folder.as_fd(), stdio, terminal);
-            image.start_as_sibling().map_err(StartFailure::Start)
-        };
-        let (entering, result) = in_child(libc::SIGCHLD, work).map_err(StartFailure::Start)?;
-        entering.reap();
-        let died = || StartFailure::Confinement(io::Error::other("the process that enters the layers died"));
-        match result.ok_or_else(died)?? {
-            (program, None) => Ok(program.pid),
-            (failed, Some(error)) => {
-                failed.reap();
-                Err(StartFailure::Start(error))
-            }
-        }
     }
 
     /// Returns the restrictions of the confinement, as far as the system has them.

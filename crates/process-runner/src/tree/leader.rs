@@ -26,13 +26,34 @@ pub(crate) struct ProcessLeader {
     owner_name: Option<Arc<str>>,
     /// True if it carries the environment marker.
     marked: bool,
+    /// The process that adopts the run's orphans in its place, if it is in a PID namespace: the first one there.
+    namespace_init: Option<Pid>,
     /// Set once the leader is watched, where the kernel has pidfds.
     pidfd: OnceLock<Arc<OwnedFd>>,
     reaped: Mutex<Option<ReapedLeader>>,
     /// Called once the leader is reaped.
     forget: OnceLock<fn(&Self)>,
     /// The values that last until the run's processes have ended; see [`ProcessLeader::hold`].
-    held: Mutex<Option<Box<dyn LeaderHold>>>,
+    held: Mutex<Vec<Box<dyn LeaderHold>>>,
+}
+
+/// A process that was started.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StartedProcess {
+    pub(super) pid: Pid,
+    /// The first process of its PID namespace, if it is in one of its own.
+    pub(super) namespace_init: Option<Pid>,
+}
+
+impl StartedProcess {
+    /// Describes the process `pid` in the PID namespace of this process.
+    ///
+    /// # Errors
+    /// `pid` is no number of a process. A start that succeeds gives one.
+    pub(super) fn beside(pid: libc::pid_t) -> io::Result<Self> {
+        let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { pid, namespace_init: None })
+    }
 }
 
 /// A wait for the leader's end that does not reap it.
@@ -83,16 +104,22 @@ impl ExitWatch {
 }
 
 impl ProcessLeader {
-    pub(super) fn new(pid: Pid, run: RunId, marked: bool, owner_name: Option<Arc<str>>) -> Self {
+    pub(super) fn new(
+        StartedProcess { pid, namespace_init }: StartedProcess,
+        run: RunId,
+        marked: bool,
+        owner_name: Option<Arc<str>>,
+    ) -> Self {
         Self {
             pid,
             run,
             owner_name,
             marked,
+            namespace_init,
             pidfd: OnceLock::new(),
             reaped: Mutex::new(None),
             forget: OnceLock::new(),
-            held: Mutex::new(None),
+            held: Mutex::default(),
         }
     }
 
@@ -121,7 +148,7 @@ impl ProcessLeader {
 
     /// Passes on that an orphan of the run was adopted.
     pub(crate) fn report_adopted(&self, process: ProcessStamp) {
-        if let Some(held) = &*self.held.lock().unwrap_or_else(PoisonError::into_inner) {
+        for held in self.held.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             held.adopted(process);
         }
     }
@@ -132,6 +159,12 @@ impl ProcessLeader {
 
     pub(crate) fn pid_number(&self) -> u32 {
         self.pid.as_raw_nonzero().get().cast_unsigned()
+    }
+
+    /// Returns the first process of the PID namespace that the run is in, or `None` if it is in that of this process.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only adoption asks"))]
+    pub(crate) fn namespace_init(&self) -> Option<Pid> {
+        self.namespace_init
     }
 
     /// Returns the run whose marker the leader carries, if it carries one.
@@ -150,13 +183,13 @@ impl ProcessLeader {
 
     /// Keeps `held` until [`release`](Self::release) or [`reap`](Self::reap) drops it.
     pub(crate) fn hold(&self, held: Box<dyn LeaderHold>) {
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(held);
     }
 
     /// Drops what the leader holds.
     pub(crate) fn release(&self) {
         // Dropped after the lock is free: it may end another process.
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
         drop(held);
     }
 

@@ -9,6 +9,7 @@ use rustix::fs::{CWD, Dir, Mode, OFlags, fstat, open, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
+use super::run_id::{MARKER_PREFIX, RunToken};
 use super::scan::{ProcessScan, ScanQuery, TreeMember};
 use crate::outcome::Containment;
 
@@ -119,7 +120,8 @@ fn list(
         .map(|process| process.pid)
         .collect();
     for pid in unread {
-        let sign = read_marker(proc, pid, query, buffer);
+        let parent = processes.get(&pid).and_then(|process| process.parent);
+        let sign = read_marker(proc, pid, parent, query, buffer);
         answer.undecided |= matches!(sign, Sign::Undecided);
         if let Some(process) = processes.get_mut(&pid) {
             process.sign = sign;
@@ -189,13 +191,19 @@ impl ScannedProcess {
 
 /// Finds the run of a process by the marker in its environment.
 // It cannot be read of another user's process, or of one that protects itself (prctl(2), PR_SET_DUMPABLE).
-fn read_marker(proc: BorrowedFd<'_>, pid: Pid, query: &ScanQuery<'_>, buffer: &mut Vec<u8>) -> Sign {
+fn read_marker(
+    proc: BorrowedFd<'_>,
+    pid: Pid,
+    parent: Option<Pid>,
+    query: &ScanQuery<'_>,
+    buffer: &mut Vec<u8>,
+) -> Sign {
     let number = pid.as_raw_nonzero();
     let none = Sign::None { environment_read: true };
     if read(proc, &format!("{number}/environ"), buffer).is_err() {
         return none;
     }
-    if let Some(owner) = find_marker(buffer, query) {
+    if let Some(owner) = find_marker(buffer, parent, query) {
         return Sign::Run(owner);
     }
     if buffer.is_empty() && is_in_execve(proc, number.get(), buffer) { Sign::Undecided } else { none }
@@ -281,17 +289,16 @@ impl<'a> Relations<'a> {
 const PF_KTHREAD: u64 = 0x0020_0000;
 
 /// Returns the run of the first marker in an environment block, a sequence of NUL-terminated `NAME=VALUE`.
-fn find_marker(environment: &[u8], query: &ScanQuery<'_>) -> Option<usize> {
-    let prefix = query.marker_prefix.as_bytes();
+fn find_marker(environment: &[u8], parent: Option<Pid>, query: &ScanQuery<'_>) -> Option<usize> {
+    let prefix = MARKER_PREFIX.as_bytes();
     memchr::memmem::find_iter(environment, prefix).find_map(|at| {
         // It must be the name of a variable, and not a part of another's name or value.
         if at > 0 && environment[at - 1] != 0 {
             return None;
         }
         let rest = &environment[at + prefix.len()..];
-        let digits = rest.split(|byte| *byte == b'=').next()?;
-        let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
-        (query.by_marker)(number)
+        let token = RunToken::parse(rest.split(|byte| *byte == b'=').next()?)?;
+        (query.by_marker)(token, parent)
     })
 }
 
@@ -363,6 +370,14 @@ pub(crate) fn start_time(pid: Pid) -> Option<u64> {
     ProcessStat::parse(&buffer).map(|stat| stat.start_ticks)
 }
 
+/// Returns the parent of a process, or `Some(None)` if it is outside the PID namespace of this one. `None` if the process has
+/// ended.
+pub(super) fn parent_of(pid: Pid) -> Option<Option<Pid>> {
+    let mut buffer = Vec::with_capacity(1024);
+    read(CWD, &format!("/proc/{}/stat", pid.as_raw_nonzero()), &mut buffer).ok()?;
+    ProcessStat::parse(&buffer).map(|stat| stat.parent)
+}
+
 /// Returns the command line of a process, its words separated by blanks, at most [`MAX_COMMAND_LINE_BYTES`] of it.
 pub(crate) fn command_line(pid: Pid) -> Option<String> {
     let number = pid.as_raw_nonzero();
@@ -414,6 +429,7 @@ pub(crate) fn holds_any_pipe(pid: Pid, pipes: &[u64]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::run_id::RunId;
     use super::*;
 
     #[test]
@@ -442,20 +458,23 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_counts_only_as_the_name_of_a_variable_and_with_its_whole_number() {
+    fn a_marker_counts_only_as_the_name_of_a_variable_and_with_its_whole_token() {
+        let (run, other) = (RunId::next().unwrap(), RunId::next().unwrap());
+        let (parent, elsewhere) = (Pid::from_raw(5), Pid::from_raw(6));
         let query = ScanQuery {
             started_since: 0,
             by_session: &|_| None,
             by_adoption: &|_, _| None,
             adopters: &[],
-            marker_prefix: "PROCESS_RUNNER_RUN_ab_",
-            by_marker: &|number| (number == 12).then_some(7),
+            by_marker: &|token, of| (token == run.token && of == parent).then_some(7),
         };
-        let find = |environment: &[u8]| find_marker(environment, &query);
-        assert_eq!(find(b"A=1\0PROCESS_RUNNER_RUN_ab_12=1\0"), Some(7));
-        assert_eq!(find(b"PROCESS_RUNNER_RUN_ab_1=1\0PROCESS_RUNNER_RUN_ab_12=1\0"), Some(7));
-        assert_eq!(find(b"PROCESS_RUNNER_RUN_ab_123=1\0"), None);
-        assert_eq!(find(b"A=PROCESS_RUNNER_RUN_ab_12=1\0"), None);
-        assert_eq!(find(b"PROCESS_RUNNER_RUN_cd_12=1\0"), None);
+        let find = |environment: String| find_marker(environment.as_bytes(), parent, &query);
+        let (own, others) = (run.marker(), other.marker());
+        assert_eq!(find(format!("A=1\0{own}=1\0")), Some(7));
+        assert_eq!(find(format!("{others}=1\0{own}=1\0")), Some(7));
+        for no_marker in [format!("{own}0=1"), format!("{}=1", &own[..own.len() - 1]), format!("A={own}=1")] {
+            assert_eq!(find(format!("{no_marker}\0")), None, "{no_marker}");
+        }
+        assert_eq!(find_marker(format!("{own}=1\0").as_bytes(), elsewhere, &query), None);
     }
 }

@@ -20,7 +20,7 @@ pub(crate) const SEES_HOLDERS: bool = false;
 /// Returns an empty answer: there is no way to search.
 pub(crate) fn scan(query: &ScanQuery<'_>) -> ProcessScan {
     let _ = (query.started_since, query.by_session, query.by_adoption, query.adopters);
-    let _ = (query.marker_prefix, query.by_marker);
+    let _ = query.by_marker;
     ProcessScan::default()
 }
 

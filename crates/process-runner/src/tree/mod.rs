@@ -11,6 +11,8 @@
 #[cfg(target_os = "linux")]
 mod adoption;
 #[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
 mod child;
 #[cfg(unix)]
 mod descriptors;
@@ -41,6 +43,8 @@ mod no_network_namespace;
 mod protections;
 #[cfg(unix)]
 mod resolve;
+#[cfg(target_os = "linux")]
+mod resource_control;
 #[cfg(unix)]
 mod resources;
 mod run_id;
@@ -65,7 +69,9 @@ pub(crate) use no_adoption::{adopt_orphans, adopts_orphans, may_have_orphans, th
 #[cfg(target_os = "linux")]
 use adoption::StartTicket;
 #[cfg(target_os = "linux")]
-pub(crate) use adoption::{Attribution, attribute, reap_orphan, run_leaders, start_bound};
+pub(crate) use adoption::{
+    Attribution, attribute, first_run, is_adopted_by, reap_orphan, run_leaders, start_bound,
+};
 #[cfg(all(unix, not(target_os = "linux")))]
 use no_adoption::StartTicket;
 #[cfg(all(unix, not(target_os = "linux")))]
@@ -84,7 +90,7 @@ pub(crate) use network_namespace::NamespaceHandle;
 pub(crate) use no_network_namespace::NamespaceHandle;
 pub(crate) use run_id::RunId;
 #[cfg(unix)]
-pub(crate) use run_id::marker_prefix;
+pub(crate) use run_id::RunToken;
 
 #[cfg(unix)]
 pub(crate) use descriptors::pipe_above_stdio;
@@ -105,11 +111,27 @@ pub(crate) use scan::{ProcessScan, ScanQuery, TreeMember};
 pub(crate) use sys::ignore_termination_signals;
 
 #[cfg(target_os = "linux")]
-use layers::{StartBoundary, StartFailure, start, supported_protections};
+pub(crate) use cgroup::LimitWatch;
+#[cfg(target_os = "linux")]
+use resource_control::ResourceBoundary;
+#[cfg(target_os = "linux")]
+pub(crate) use resource_control::resource_controls;
+#[cfg(all(unix, not(target_os = "linux")))]
+use unconfined::ResourceBoundary;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use unconfined::{LimitWatch, resource_controls};
+
+#[cfg(target_os = "linux")]
+pub(crate) use namespaces::{FrozenNamespace, freeze_namespace};
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use no_adoption::{FrozenNamespace, freeze_namespace};
+
+#[cfg(target_os = "linux")]
+use layers::{StartAttempt, StartBoundary, StartFailure, start, supported_protections};
 #[cfg(not(target_os = "linux"))]
 use unconfined::supported_protections;
 #[cfg(all(unix, not(target_os = "linux")))]
-use unconfined::{StartBoundary, StartFailure, start};
+use unconfined::{StartAttempt, StartBoundary, StartFailure, start};
 
 #[cfg(windows)]
 pub(crate) use windows::*;

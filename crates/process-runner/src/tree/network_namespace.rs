@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{getegid, geteuid};
@@ -12,7 +12,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::adoption::StartTicket;
 use super::child::{enable_loopback, in_child};
-use super::namespaces::map_user;
+use super::namespaces::{map_user, remove_unused_in};
 use super::sys;
 use crate::network_namespace_error::NetworkNamespaceError;
 
@@ -51,6 +51,24 @@ impl NamespaceHandle {
         let (child, result) = in_child(libc::CLONE_FILES | libc::SIGCHLD, inside)?;
         child.reap();
         result.ok_or_else(|| io::Error::other("the process in the namespace died"))?
+    }
+
+    /// Returns true if this is the only handle of the namespace, and no process is in it.
+    pub(crate) fn is_unused(&self) -> bool {
+        remove_unused_in(self);
+        Arc::strong_count(&self.0) == 1 && !self.is_occupied()
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "reads what the kernel says of processes")]
+    fn is_occupied(&self) -> bool {
+        // What cannot be found out counts as a process.
+        let Ok(inside) = fstat(&self.0.network) else { return true };
+        let link = format!("net:[{}]", inside.st_ino);
+        let Ok(processes) = std::fs::read_dir("/proc") else { return true };
+        processes.flatten().any(|process| {
+            std::fs::read_link(process.path().join("ns/net"))
+                .is_ok_and(|own| own.as_os_str() == link.as_str())
+        })
     }
 
     /// Returns true if only a process without threads can enter the namespace, and so not a thread of this process.

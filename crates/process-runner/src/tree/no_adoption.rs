@@ -59,7 +59,17 @@ pub(crate) fn start_bound() -> u64 {
 }
 
 #[cfg(unix)]
-pub(crate) fn attribute(_pid: Pid, _start_ticks: u64, _first_seen: u64) -> Attribution {
+pub(crate) fn first_run() -> Option<u64> {
+    None
+}
+
+#[cfg(unix)]
+pub(crate) fn is_adopted_by(_leader: &ProcessLeader, _adopter: Option<Pid>) -> bool {
+    false
+}
+
+#[cfg(unix)]
+pub(crate) fn attribute(_pid: Pid, _parent: Option<Pid>, _start_ticks: u64, _first_seen: u64) -> Attribution {
     Attribution::OwnChild
 }
 
@@ -69,4 +79,13 @@ pub(crate) fn reap_orphan(_pid: Pid) {}
 #[cfg(unix)]
 pub(crate) fn run_leaders() -> Vec<Arc<ProcessLeader>> {
     Vec::new()
+}
+
+/// Stops nothing: there are no PID namespaces.
+#[cfg(unix)]
+pub(crate) enum FrozenNamespace {}
+
+#[cfg(unix)]
+pub(crate) fn freeze_namespace(_init: Pid) -> Option<FrozenNamespace> {
+    None
 }

@@ -17,4 +17,8 @@ impl NamespaceHandle {
     pub(crate) fn run<T: Send>(&self, _work: impl FnOnce() -> T + Send) -> io::Result<T> {
         match self.0 {}
     }
+
+    pub(crate) fn is_unused(&self) -> bool {
+        match self.0 {}
+    }
 }

@@ -6,6 +6,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 
 use super::leader_hold::ProcessStamp;
+use super::run_id::RunToken;
 
 /// A query for one pass over all processes.
 ///
@@ -21,10 +22,8 @@ pub(crate) struct ScanQuery<'a> {
     /// The [processes that adopt](super::adopters) the orphans of runs, this process first; empty if none does. Their
     /// other descendants are then searched for as well, and only they have an environment of interest.
     pub(crate) adopters: &'a [Pid],
-    /// The beginning of the names of all markers.
-    pub(crate) marker_prefix: &'a str,
-    /// Returns the run whose marker has this number after the prefix.
-    pub(crate) by_marker: &'a dyn Fn(u64) -> Option<usize>,
+    /// Returns the run whose marker has this token, if a child of this process may be of that run.
+    pub(crate) by_marker: &'a dyn Fn(RunToken, Option<Pid>) -> Option<usize>,
 }
 
 impl ScanQuery<'_> {

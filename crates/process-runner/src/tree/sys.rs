@@ -333,6 +333,20 @@ pub(super) fn next_signal(descriptor: BorrowedFd<'_>) -> Option<ReceivedSignal> 
     Some(ReceivedSignal { number: info.ssi_signo.cast_signed(), sender })
 }
 
+/// Puts `/dev/null` in the place of the standard streams of this process.
+#[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods, reason = "a device, which is no file of anybody's")]
+pub(crate) fn release_standard_streams() -> io::Result<()> {
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    for stream in 0..3 {
+        // SAFETY: an open descriptor, and a number whose descriptor nothing in this process owns.
+        if unsafe { libc::dup2(null.as_raw_fd(), stream) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
 /// Ends this process by `signal`, with its default action and without a core dump.
 #[cfg(target_os = "linux")]
 pub(crate) fn die_by(signal: i32) {

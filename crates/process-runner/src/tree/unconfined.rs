@@ -1,6 +1,7 @@
 //! Systems without Landlock, where nothing can be confined.
 
 use crate::confine::{ConfinementUnavailable, SupportedProtections};
+use crate::resource_limits::{CgroupUnavailable, ResourceControl, ResourceControls};
 
 /// Returns the reason that nothing can be enforced.
 pub(crate) fn supported_protections() -> Result<&'static SupportedProtections, ConfinementUnavailable> {
@@ -14,6 +15,45 @@ pub(super) struct StartBoundary<'a> {
     pub(super) confinement: Option<&'a crate::confine::Confinement>,
     pub(super) network: Option<&'a crate::network_namespace::NetworkNamespace>,
     pub(super) terminal: Option<&'a std::path::Path>,
+    pub(super) resources: Option<&'a ResourceBoundary>,
+}
+
+/// The limits behind which a run is started: on this system there are none.
+#[cfg(unix)]
+pub(super) enum ResourceBoundary {}
+
+#[cfg(unix)]
+impl ResourceBoundary {
+    pub(super) fn prepare(
+        _limits: crate::resource_limits::ResourceLimits,
+        _owner: Option<std::sync::Arc<str>>,
+    ) -> std::io::Result<Option<Self>> {
+        Ok(None)
+    }
+
+    pub(super) fn watch(&self) -> Option<LimitWatch> {
+        match *self {}
+    }
+}
+
+/// Notices that a limit is met, which does not occur on this system.
+#[derive(Debug)]
+pub(crate) enum LimitWatch {}
+
+impl LimitWatch {
+    pub(crate) fn exceeded(&self) -> Vec<crate::resource_limits::ExceededLimit> {
+        match *self {}
+    }
+}
+
+/// Returns that nothing is limited.
+pub(crate) fn resource_controls(_in_namespaces: bool) -> ResourceControls {
+    ResourceControls {
+        memory: ResourceControl::None,
+        processes: ResourceControl::None,
+        cpu_weight: ResourceControl::None,
+        no_cgroup: Some(CgroupUnavailable::NotLinux),
+    }
 }
 
 /// The reason that a program was not started. The first two do not occur on this system.
@@ -34,7 +74,12 @@ pub(crate) enum StartFailure {
 pub(super) fn start<T>(
     _boundary: &StartBoundary<'_>,
     request: &super::sys::SpawnRequest<'_>,
-    retried: impl FnOnce(&mut dyn FnMut() -> Result<libc::pid_t, StartFailure>) -> Result<T, StartFailure>,
+    retried: impl FnOnce(&mut StartAttempt<'_>) -> Result<T, StartFailure>,
 ) -> Result<T, StartFailure> {
-    retried(&mut || super::sys::spawn(request).map_err(StartFailure::Start))
+    use super::leader::StartedProcess;
+    retried(&mut || super::sys::spawn(request).and_then(StartedProcess::beside).map_err(StartFailure::Start))
 }
+
+/// One attempt to start a program.
+#[cfg(unix)]
+pub(super) type StartAttempt<'a> = dyn FnMut() -> Result<super::leader::StartedProcess, StartFailure> + 'a;

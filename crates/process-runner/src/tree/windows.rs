@@ -85,6 +85,7 @@ pub(crate) struct LaunchedProgram {
     pub(crate) stdout: OutputPipe,
     pub(crate) stderr: Option<OutputPipe>,
     pub(crate) started: Instant,
+    pub(crate) limit_watch: Option<super::LimitWatch>,
 }
 
 /// A wait for the leader's end.
@@ -186,7 +187,15 @@ pub(crate) fn connect(
     _: ParentPipeEnds,
 ) -> Result<LaunchedProgram, SpawnError> {
     let StartedLeader { leader, at: started, stdin, stdout, stderr } = started;
-    Ok(LaunchedProgram { exit: ExitWatch(Arc::clone(&leader)), leader, stdin, stdout, stderr, started })
+    Ok(LaunchedProgram {
+        exit: ExitWatch(Arc::clone(&leader)),
+        leader,
+        stdin,
+        stdout,
+        stderr,
+        started,
+        limit_watch: None,
+    })
 }
 
 /// Starts a command. It blocks for as long as the system takes, so it is called on a thread of its own.
@@ -195,7 +204,7 @@ pub(crate) fn launch(
     inherited: &InheritedEnv,
     _busy_retry: Duration,
     run: RunId,
-    ChildPipeEnds(runtime): ChildPipeEnds,
+    ChildPipeEnds(runtime): &ChildPipeEnds,
     is_abandoned: &(dyn Fn() -> bool + Sync),
 ) -> Result<StartedLeader, SpawnError> {
     let _in_runtime = runtime.enter();
@@ -366,6 +375,10 @@ pub(crate) mod reaper {
 
     pub(crate) fn ensure_running() -> io::Result<()> {
         Ok(())
+    }
+
+    pub(crate) fn was_started() -> bool {
+        false
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]

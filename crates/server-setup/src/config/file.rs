@@ -297,6 +297,7 @@ impl<'a> FileText<'a> {
             ("policy.file", is_from_file(&policy.file.source), "a policy"),
             ("policy.marker_key", is_from_file(&policy.marker_key.source), "a key"),
             ("policy.audit", is_from_file(&policy.audit.source), "an audit"),
+            ("policy.audit_level", is_from_file(&policy.audit_level.source), "an audit"),
             ("policy.audit_when_full", is_from_file(&policy.audit_when_full.source), "an audit"),
             (
                 "commands.environment",

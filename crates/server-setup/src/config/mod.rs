@@ -23,6 +23,7 @@
 //! file = "roles.toml"            # what each role may see and call; the built-in roles where left out
 //! marker_key = "marker.key"      # with it a signed marker must name the role
 //! audit = "audit.jsonl"          # a line for each call and refusal; none where left out
+//! audit_level = "auto"           # or "names", "targets", "full": what is recorded of the arguments
 //! audit_when_full = "count"      # or "refuse": no call runs that cannot be recorded
 //! confinement = "auto"           # or "required", "off": whether programs reach only what their caller may
 //! confinement_level = "namespaces"   # or "filesystem", "system_calls", "strict"
@@ -117,5 +118,6 @@ pub use tables::{
     RedactionTable, SessionsTable, TracesTable,
 };
 pub use value::{
-    Approvers, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets,
+    Approvers, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset,
+    Toolsets,
 };

@@ -9,8 +9,8 @@ use process_runner::ConfinementLevel;
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
-    Approvers, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset, Toolsets,
-    split_named,
+    Approvers, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset,
+    Toolsets, split_named,
 };
 
 /// The configuration of a server. The documentation of the [module](super) explains each key.
@@ -78,6 +78,8 @@ pub struct PolicyTable {
     pub marker_key: Setting<Option<PathBuf>>,
     /// The file in which calls are recorded. None by default.
     pub audit: Setting<Option<PathBuf>>,
+    /// The part of the arguments that is recorded. `auto` by default: targets over HTTP, else names.
+    pub audit_level: Setting<AuditDetail>,
     /// The treatment of calls while the audit cannot be written. They run by default.
     pub audit_when_full: Setting<AuditWhenFull>,
     /// The confinement of programs. `auto` by default.
@@ -230,6 +232,7 @@ impl Default for Config {
                 file: default(None),
                 marker_key: default(None),
                 audit: default(None),
+                audit_level: default(AuditDetail::Auto),
                 audit_when_full: default(AuditWhenFull::Count),
                 confinement: default(ConfinementMode::Auto),
                 confinement_level: default(ConfinementLevel::Namespaces),

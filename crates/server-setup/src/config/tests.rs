@@ -89,6 +89,7 @@ fn without_file_variables_and_flags_every_key_has_its_documented_default() {
     policy.file = "" (default)
     policy.marker_key = "" (default)
     policy.audit = "" (default)
+    policy.audit_level = "auto" (default)
     policy.audit_when_full = "count" (default)
     policy.confinement = "auto" (default)
     policy.confinement_level = "namespaces" (default)
@@ -147,6 +148,7 @@ fn every_key_of_http_has_its_documented_default() {
     http.max_queue = 1024
     http.max_bytes_per_second = 268435456
     http.max_processes = 256
+    http.token_usage = ""
     http.audit_database = [not shown]
     http.public_url = ""
     http.jwt_issuer = ""
@@ -249,6 +251,7 @@ sources = ["api=logs/*.log"]
     policy.file = "" (default)
     policy.marker_key = "" (default)
     policy.audit = "" (default)
+    policy.audit_level = "auto" (default)
     policy.audit_when_full = "count" (default)
     policy.confinement = "required" ($P/coretools.toml:17)
     policy.confinement_level = "strict" ($P/coretools.toml:18)
@@ -511,6 +514,7 @@ fn a_found_file_brings_no_policy_and_takes_no_confinement_away() {
     for (text, allowed) in [
         ("[policy]\nfile = \"roles.toml\"", false),
         ("[policy]\naudit = \"a\"", false),
+        ("[policy]\naudit_level = \"names\"", false),
         ("[policy]\nmarker_key = \"a\"", false),
         ("[policy]\nconfinement = \"off\"", false),
         ("[policy]\nconfinement = \"auto\"", false),

@@ -61,6 +61,19 @@ pub enum AuditWhenFull {
     Refuse,
 }
 
+/// The part of the arguments of a call that the audit records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditDetail {
+    /// Targets where many callers share the server, else names.
+    Auto,
+    /// Names and sizes.
+    Names,
+    /// What the call reaches, too: paths, the command, hosts, the kind of SQL, the role.
+    Targets,
+    /// All of it, too, masked and bounded.
+    Full,
+}
+
 /// The confinement of programs to what their caller may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfinementMode {
@@ -275,6 +288,11 @@ impl KeywordValue for ResultFormat {
 impl KeywordValue for EnvironmentMode {
     const ALL: &'static [(&'static str, Self)] =
         &[("auto", Self::Auto), ("inherit", Self::Inherit), ("minimal", Self::Minimal)];
+}
+
+impl KeywordValue for AuditDetail {
+    const ALL: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("names", Self::Names), ("targets", Self::Targets), ("full", Self::Full)];
 }
 
 impl KeywordValue for AuditWhenFull {

@@ -9,7 +9,7 @@ use crate::ci::report::{CommandOutcome, CommandReport};
 use crate::ci::terminal::typed;
 use crate::ci::timeout::as_millis;
 use crate::redact::Redactor;
-use process_runner::{EventReceiver, LeftoverTree, RunEvent, Running};
+use process_runner::{EventReceiver, LeftoverProcess, LeftoverTree, RunEvent, Running};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -32,7 +32,8 @@ pub(super) struct BackgroundCommand {
     pub(super) is_kept_output: bool,
     /// The processes, if it is what another command has left running.
     leftovers: Option<LeftoverTree>,
-    /// The command line, masked and shortened.
+    /// The command line, masked and shortened. Of what another command has left running, what is known of it is in the
+    /// progress.
     command: String,
     started: Instant,
     /// The connections that were refused to it, and to others of the same hosts at the same time.
@@ -48,6 +49,8 @@ struct LockedCommandState {
     /// `None` once the command has ended: with it go its pipes.
     running: Option<Arc<Running>>,
     ended: Option<BackgroundCommandEnd>,
+    /// What another command has left running, once its processes are known.
+    left_running: Option<String>,
     output: MaskedCommandOutput,
     /// The position after the last line that was read.
     read_lines: u64,
@@ -95,6 +98,7 @@ impl BackgroundCommand {
             progress: Mutex::new(LockedCommandState {
                 running: Some(running),
                 ended: None,
+                left_running: None,
                 output,
                 read_lines: 0,
                 read_changes: 0,
@@ -129,6 +133,27 @@ impl BackgroundCommand {
         BackgroundCommandEnd { status, exit: ExitDetails::default(), duration: self.started.elapsed() }
     }
 
+    /// Records what is known of the processes that another command has left running.
+    pub(super) fn note_leftovers(&self, redactor: &Redactor) {
+        let Some(tree) = &self.leftovers else { return };
+        let processes = tree.processes();
+        if processes.is_empty() {
+            return;
+        }
+        let line_of = |process: &LeftoverProcess| {
+            let line = process.command_line.as_deref().unwrap_or(&process.name);
+            format!("{} (pid {})", shortened(&redactor.redact(line)), process.pid)
+        };
+        let lines: Vec<String> = processes.iter().map(line_of).collect();
+        self.progress().left_running = Some(format!("{}, {}", lines.join(", "), self.command));
+    }
+
+    /// Returns true if it is in lists. A tree that may be one that another command has left running is not, before a process
+    /// of it was found: it could not be decided in time whose process another one was.
+    pub(super) fn is_listed(&self) -> bool {
+        !self.is_kept_output && (self.leftovers.is_none() || self.progress().left_running.is_some())
+    }
+
     pub(super) fn state(&self) -> BackgroundState {
         let mut progress = self.progress();
         self.note_end_of_leftovers(&mut progress);
@@ -142,7 +167,7 @@ impl BackgroundCommand {
         };
         BackgroundState {
             id: self.id,
-            command: self.command.clone(),
+            command: progress.left_running.clone().unwrap_or_else(|| self.command.clone()),
             state: status,
             exit_code: exit.code,
             signal: exit.signal,
@@ -227,6 +252,7 @@ impl BackgroundCommand {
             progress: Mutex::new(LockedCommandState {
                 running: None,
                 ended: Some(BackgroundCommandEnd { status, exit, duration }),
+                left_running: None,
                 output,
                 read_lines: 0,
                 read_changes: 0,
@@ -236,20 +262,11 @@ impl BackgroundCommand {
 
     /// Creates the record of what a command has left running.
     pub(super) fn left_running(id: u32, owner: &str, redactor: &Redactor, tree: LeftoverTree) -> Self {
-        let processes = tree.processes();
-        let lines: Vec<String> = processes
-            .iter()
-            .map(|process| {
-                let line = process.command_line.as_deref().unwrap_or(&process.name);
-                format!("{} (pid {})", shortened(&redactor.redact(line)), process.pid)
-            })
-            .collect();
-        let command =
-            format!("{}, left running by {}", lines.join(", "), shortened(&redactor.redact(tree.label())));
-        Self {
+        let command = format!("left running by {}", shortened(&redactor.redact(tree.label())));
+        let left = Self {
             id,
             owner: owner.to_owned(),
-            pid: processes.first().map_or(0, |process| process.pid),
+            pid: tree.processes().first().map_or(0, |process| process.pid),
             is_terminal: false,
             is_kept_output: false,
             command,
@@ -261,11 +278,14 @@ impl BackgroundCommand {
             progress: Mutex::new(LockedCommandState {
                 running: None,
                 ended: None,
+                left_running: None,
                 output: MaskedCommandOutput::of_masked(redactor, ""),
                 read_lines: 0,
                 read_changes: 0,
             }),
-        }
+        };
+        left.note_leftovers(redactor);
+        left
     }
 
     /// Writes to standard input, or types into the terminal. Returns the number of bytes that were taken; an error has it

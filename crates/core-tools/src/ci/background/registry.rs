@@ -90,10 +90,16 @@ impl BackgroundCommands {
         process
     }
 
-    /// Records what a command of `owner` has left running.
-    pub fn add_leftovers(&self, owner: &str, tree: &LeftoverTree) {
+    /// Records what a command of `owner` has left running. It counts as one background command until it has ended.
+    ///
+    /// # Errors
+    ///
+    /// As many background commands of the owner run as may.
+    pub fn add_leftovers(&self, owner: &str, tree: &LeftoverTree) -> Result<(), CommandError> {
+        tree.hold(self.quota.try_acquire(owner)?);
         let redactor = &self.commands.redactor;
         self.add(|id| BackgroundCommand::left_running(id, owner, redactor, tree.clone()));
+        Ok(())
     }
 
     /// Keeps the output of a command that ran in the foreground, if some of it was left out of `report`, and says there how
@@ -190,15 +196,21 @@ impl BackgroundCommands {
     /// Returns the commands of all owners, each with its owner.
     pub fn all(&self) -> Vec<(String, BackgroundState)> {
         let table = self.table();
-        let processes = table.processes.values().filter(|process| !process.is_kept_output);
+        let processes = table.processes.values().filter(|process| self.lists(process));
         processes.map(|process| (process.owner.clone(), process.state())).collect()
     }
 
     /// Returns the commands of `owner`.
     pub fn list(&self, owner: &str) -> CommandList {
         let table = self.table();
-        let processes = table.of_owner(owner).filter(|process| !process.is_kept_output);
+        let processes = table.of_owner(owner).filter(|process| self.lists(process));
         CommandList { commands: processes.map(|process| process.state()).collect() }
+    }
+
+    /// Returns true if the command is in lists, with what is known of it now.
+    fn lists(&self, process: &BackgroundCommand) -> bool {
+        process.note_leftovers(&self.commands.redactor);
+        process.is_listed()
     }
 }
 

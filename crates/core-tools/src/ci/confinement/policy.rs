@@ -6,7 +6,7 @@ use super::toolchain_paths::ToolchainPaths;
 use crate::ci::egress::{EgressError, EgressScope};
 use crate::workspace::Workspace;
 use egress_proxy::NetworkAccess;
-use process_runner::{Command, Confinement, ConfinementLevel, Protection};
+use process_runner::{Command, Confinement, ConfinementLevel, Protection, Runner};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -66,7 +66,7 @@ impl ConfinementPolicy {
         for path in &toolchains.write {
             confinement = confinement.write(path);
         }
-        let (temp, egress) = (Arc::new(temp), EgressScope::default());
+        let (temp, egress) = (Arc::new(temp), EgressScope::new(confinement.clone()));
         Self(ConfinementState::On { confinement, best_effort: false, temp, egress })
     }
 
@@ -118,6 +118,13 @@ impl ConfinementPolicy {
         self.map(|confinement| confinement.best_effort(allowed))
     }
 
+    /// Lets commands write `path` too. No effect if confinement is off.
+    #[cfg(feature = "git")]
+    #[must_use]
+    pub(in crate::ci) fn write(self, path: &Path) -> Self {
+        self.map(|confinement| confinement.write(path))
+    }
+
     /// Returns the policy for a caller whose commands may reach less.
     pub(in crate::ci) fn narrowed(self, scope: &CommandScope) -> Self {
         let narrow = |confinement: Confinement| {
@@ -128,6 +135,7 @@ impl ConfinementPolicy {
         if let ConfinementState::On { egress, .. } = &mut narrowed.0 {
             egress.log.clone_from(&scope.egress_log);
             egress.owner.clone_from(&scope.principal);
+            egress.credentials.clone_from(&scope.credentials);
         }
         narrowed
     }
@@ -202,7 +210,7 @@ impl ConfinementPolicy {
     ///
     /// # Errors
     /// The network that the policy allows cannot be kept.
-    pub(in crate::ci) fn apply(&self, command: Command) -> Result<Command, EgressError> {
+    pub(in crate::ci) fn apply(&self, command: Command, runner: &Runner) -> Result<Command, EgressError> {
         match self.mode() {
             ConfinementState::Off { reason, network } if !network.is_unrestricted() => {
                 Err(EgressError::Unconfined { access: network.to_string(), reason: reason.clone() })
@@ -213,8 +221,14 @@ impl ConfinementPolicy {
             {
                 Err(EgressError::TcpNotRefused)
             }
-            ConfinementState::On { confinement, egress, .. } => {
-                egress.apply(command.confined(confinement.clone()))
+            // Behind a Unix socket with a path, another program resolves names or connects for whoever asks.
+            ConfinementState::On { confinement, egress, .. }
+                if matches!(egress.access, NetworkAccess::Hosts(_)) && !hides_unix_sockets(confinement) =>
+            {
+                Err(EgressError::UnixSocketsReachable(confinement.status().level))
+            }
+            ConfinementState::On { confinement, egress, temp, .. } => {
+                egress.apply(command, confinement.clone(), temp.path(), runner)
             }
             ConfinementState::Off { .. } => Ok(command),
             ConfinementState::Deferred(_) => Ok(command.confined(Confinement::default())),
@@ -246,6 +260,11 @@ fn refuses_tcp(confinement: &Confinement) -> bool {
     has(Protection::Network) || (has(Protection::Tcp) && has(Protection::SystemCalls))
 }
 
+/// Returns true if a program with this confinement cannot connect to the Unix sockets of others.
+fn hides_unix_sockets(confinement: &Confinement) -> bool {
+    confinement.status().enforced.contains(&Protection::Mounts)
+}
+
 impl fmt::Display for ConfinementPolicy {
     /// Writes "off: …", "level `namespaces`: files, …", or "not available: …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -275,8 +294,13 @@ impl fmt::Display for ConfinementPolicy {
                     (false, true) => f.write_str("; commands start all the same")?,
                 }
                 match &egress.access {
-                    NetworkAccess::Hosts(hosts) => write!(f, "; hosts: {hosts}"),
-                    _ => Ok(()),
+                    NetworkAccess::Hosts(hosts) => write!(f, "; hosts: {hosts}")?,
+                    _ => return Ok(()),
+                }
+                let credentials: Vec<_> = egress.credentials.iter().map(ToString::to_string).collect();
+                match credentials.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, "; credentials for: {}", credentials.join(", ")),
                 }
             }
         }

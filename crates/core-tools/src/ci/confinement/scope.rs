@@ -2,8 +2,8 @@
 
 use crate::ci::egress::EgressLog;
 use crate::workspace::Workspace;
-use egress_proxy::NetworkAccess;
-use process_runner::SystemCallPermission;
+use egress_proxy::{CredentialRule, NetworkAccess};
+use process_runner::{ResourceLimits, SystemCallPermission};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,10 +23,14 @@ pub struct CommandScope {
     pub workspace: Option<Arc<Workspace>>,
     /// The network that commands may reach. All of it by default.
     pub network: NetworkAccess,
+    /// The credentials that the proxy puts into the requests of commands to the named hosts of `network`.
+    pub credentials: Vec<Arc<CredentialRule>>,
     /// Receives the connections that are refused while the caller's commands run.
     pub egress_log: Option<EgressLog>,
     /// The principal of the caller, with whom no other shares a network. `None` for the one caller of a local server.
     pub principal: Option<String>,
     /// System calls that commands may make beside the usual ones.
     pub system_calls: Vec<SystemCallPermission>,
+    /// The memory, processes and processor time that the programs of the caller may use together. No limit by default.
+    pub resource_limits: ResourceLimits,
 }

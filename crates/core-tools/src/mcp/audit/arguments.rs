@@ -1,7 +1,9 @@
-//! The summary of a call's arguments: names and sizes, never values.
+//! The summary of a call's arguments: names and sizes, and what the level of the audit adds.
 
+use super::detail::ArgumentDetail;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
+use std::sync::OnceLock;
 
 /// The arguments of a call, as far as they are recorded.
 #[derive(Debug)]
@@ -10,6 +12,8 @@ pub(crate) struct ArgumentSummary {
     pub(crate) text: String,
     /// About as many bytes as their JSON has.
     pub(crate) bytes: usize,
+    /// The targets of the call, once its arguments are in their canonical form.
+    pub(crate) detail: OnceLock<ArgumentDetail>,
 }
 
 /// Beyond this many bytes the names of further arguments are left out.
@@ -18,12 +22,16 @@ const MAX_TEXT_BYTES: usize = 400;
 impl ArgumentSummary {
     /// Summarises `arguments`. Only names that `is_parameter` knows are written out: others could hold anything.
     pub(crate) fn new(arguments: &Map<String, Value>, is_parameter: impl Fn(&str) -> bool) -> Self {
-        Self { text: names_and_sizes(arguments, is_parameter), bytes: object_bytes(arguments) }
+        Self {
+            text: names_and_sizes(arguments, is_parameter),
+            bytes: object_bytes(arguments),
+            detail: OnceLock::new(),
+        }
     }
 
     /// The size alone, which limits need where nobody records calls.
     pub(crate) fn size_only(arguments: &Map<String, Value>) -> Self {
-        Self { text: String::new(), bytes: object_bytes(arguments) }
+        Self { text: String::new(), bytes: object_bytes(arguments), detail: OnceLock::new() }
     }
 }
 

@@ -1,9 +1,7 @@
 //! The audit as its users see it: a start and an end of each call.
 
-use super::file::{self, AuditLogFile};
-use super::line::AuditLine;
 use super::record::CallRecord;
-use role_policy::Caller;
+use audit_log::{AuditEntry, AuditFile, Outcome};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,9 +20,9 @@ pub enum AuditFailureMode {
 
 /// The file that calls are recorded in. Cheap to clone.
 ///
-/// A line holds the time, principal, session, roles, tool, decision, rule, outcome, duration, bytes, and a
-/// summary of the arguments: their names and sizes, never their values. The file is made 0600; at
-/// [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES) it is renamed to `NAME.1`, and so on to `NAME.5`.
+/// A line holds the time, principal, session, roles, tool, decision, rule, outcome, duration, bytes, and of the arguments
+/// what the [`AuditLevel`](super::AuditLevel) of the host says. Each is linked to the one before it. The file is made 0600;
+/// at [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES) it is renamed to `NAME.1`, and so on to `NAME.5`.
 #[derive(Clone, Debug)]
 pub struct Audit {
     shared: Arc<SharedAuditLog>,
@@ -40,27 +38,27 @@ struct SharedAuditLog {
 
 #[derive(Debug)]
 struct AuditLogFileState {
-    file: AuditLogFile,
+    file: AuditFile,
     lost_lines: u64,
 }
 
 impl Audit {
     /// A file that reaches this size is renamed.
-    pub const MAX_FILE_BYTES: u64 = file::MAX_FILE_BYTES;
+    pub const MAX_FILE_BYTES: u64 = AuditFile::MAX_BYTES;
 
     /// The renamed files that are kept, `NAME.1` to `NAME.5`.
-    pub const ROTATED_FILES: u32 = file::ROTATED_FILES;
+    pub const ROTATED_FILES: u32 = AuditFile::ROTATED;
 
     /// Records calls in the file at `path`, which is made where it is missing.
     ///
     /// # Errors
     /// It cannot be written to, it is a link or no regular file, it is another user's, or others may write to it.
     pub fn open(path: &Path, failure_mode: AuditFailureMode) -> io::Result<Self> {
-        Ok(Self::with_file(AuditLogFile::open(path)?, failure_mode))
+        Ok(Self::with_file(AuditFile::open(path)?, failure_mode))
     }
 
-    fn with_file(file: AuditLogFile, failure_mode: AuditFailureMode) -> Self {
-        let path = file.path.clone();
+    fn with_file(file: AuditFile, failure_mode: AuditFailureMode) -> Self {
+        let path = file.path().to_owned();
         let state = Mutex::new(AuditLogFileState { file, lost_lines: 0 });
         let confinement = OnceLock::new();
         Self { shared: Arc::new(SharedAuditLog { path, failure_mode, state, confinement }) }
@@ -77,32 +75,34 @@ impl Audit {
         &self.shared.path
     }
 
-    /// Records that a call is about to run, where none may run unrecorded ([`AuditFailureMode::RefuseCalls`]).
+    /// Records that a call is about to run, where none may run unrecorded ([`AuditFailureMode::RefuseCalls`]). Of `record`
+    /// the caller, the tool and the arguments count.
     ///
     /// # Errors
     /// The line cannot be written, and so the call may not run.
-    pub fn start(&self, caller: &Caller, tool: &str, arguments: &str, bytes_in: usize) -> io::Result<()> {
+    pub fn start(&self, record: &CallRecord<'_>) -> io::Result<()> {
         match self.shared.failure_mode {
             AuditFailureMode::CountLost => Ok(()),
-            AuditFailureMode::RefuseCalls => self.write(AuditLine::start(caller, tool, arguments, bytes_in)),
+            AuditFailureMode::RefuseCalls => self.write(record.start_entry()),
         }
     }
 
     /// Records a call that has ended, or was not run. A failure is logged and counted.
     pub fn end(&self, record: &CallRecord<'_>) {
-        let confinement = self.shared.confinement.get().map(String::as_str);
-        if let Err(error) = self.write(AuditLine::end(record, confinement)) {
+        let mut entry = record.to_entry();
+        if record.runs_programs && record.outcome != Outcome::NotRun {
+            entry.confinement = self.shared.confinement.get().cloned();
+        }
+        if let Err(error) = self.write(entry) {
             tracing::error!(%error, "a call was not recorded in the audit");
         }
     }
 
-    fn write(&self, mut line: AuditLine<'_>) -> io::Result<()> {
+    fn write(&self, mut entry: AuditEntry) -> io::Result<()> {
         // Held while the file is written, so that the number of lost lines stands in the line after them.
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        line.lost_before = state.lost_lines;
-        let mut text = serde_json::to_vec(&line)?;
-        text.push(b'\n');
-        let written = state.file.append(&text);
+        entry.lost_before = state.lost_lines;
+        let written = state.file.append(&mut entry);
         match &written {
             Ok(()) => state.lost_lines = 0,
             Err(_) => state.lost_lines += 1,
@@ -115,10 +115,10 @@ impl Audit {
 #[allow(clippy::disallowed_methods, reason = "the tests look at the file that the audit wrote")]
 mod tests {
     use super::*;
-    use crate::mcp::audit::{CallDecision, Outcome};
+    use audit_log::{CallDecision, Outcome};
+    use role_policy::Caller;
     use serde_json::{Value, json};
     use std::fs::OpenOptions;
-    use std::io::Write;
     use std::time::Duration;
 
     fn record<'a>(caller: &'a Caller, tool: &'a str) -> CallRecord<'a> {
@@ -142,7 +142,7 @@ mod tests {
         let path = folder.path().join("audit.jsonl");
         let audit = Audit::open(&path, AuditFailureMode::CountLost).unwrap();
         let caller = Caller::new("dev").with_principal("ada").with_session("s1");
-        audit.start(&caller, "read_file", "", 5).unwrap();
+        audit.start(&record(&caller, "read_file")).unwrap();
         audit.end(&record(&caller, "read_file"));
         let [line] = lines(&path).try_into().unwrap();
         assert_eq!(
@@ -166,41 +166,10 @@ mod tests {
         let path = folder.path().join("audit.jsonl");
         let audit = Audit::open(&path, AuditFailureMode::RefuseCalls).unwrap();
         let caller = Caller::new("dev");
-        audit.start(&caller, "read_file", "path:3c", 5).unwrap();
+        audit.start(&record(&caller, "read_file")).unwrap();
         audit.end(&record(&caller, "read_file"));
         let events: Vec<Value> = lines(&path).iter().map(|line| line["event"].clone()).collect();
         assert_eq!(events, ["start", "call"]);
-    }
-
-    #[test]
-    fn two_servers_share_a_file_and_none_takes_back_what_the_other_wrote() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("audit.jsonl");
-        let caller = Caller::new("dev");
-        let [one, other] = [(), ()].map(|()| Audit::open(&path, AuditFailureMode::CountLost).unwrap());
-        other.end(&record(&caller, "t0"));
-        // A write that broke off in the middle of a line.
-        one.shared.state.lock().unwrap().file.file.write_all(b"{\"time").unwrap();
-        one.shared.state.lock().unwrap().file.torn = true;
-        one.end(&record(&caller, "t1"));
-        other.end(&record(&caller, "t2"));
-        let text = std::fs::read_to_string(&path).unwrap();
-        let tools: Vec<Value> = text
-            .lines()
-            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-            .map(|line| line["tool"].clone())
-            .collect();
-        // Half a line spoils at most the one that was written onto it.
-        assert!(
-            tools.contains(&json!("t0")) && tools.contains(&json!("t1")) && tools.contains(&json!("t2")),
-            "{text}"
-        );
-        // What the other has filled or put aside, this one sees.
-        other.shared.state.lock().unwrap().file.file.set_len(Audit::MAX_FILE_BYTES).unwrap();
-        one.end(&record(&caller, "t3"));
-        other.end(&record(&caller, "t4"));
-        let tools: Vec<Value> = lines(&path).iter().map(|line| line["tool"].clone()).collect();
-        assert_eq!(tools, ["t3", "t4"]);
     }
 
     #[cfg(target_os = "linux")]
@@ -209,10 +178,10 @@ mod tests {
         let caller = Caller::new("dev");
         let full = |failure_mode| {
             let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
-            Audit::with_file(AuditLogFile { path: "/dev/full".into(), file, torn: false }, failure_mode)
+            Audit::with_file(AuditFile::with_file(Path::new("/dev/full"), file), failure_mode)
         };
         let audit = full(AuditFailureMode::CountLost);
-        audit.start(&caller, "t", "", 0).unwrap();
+        audit.start(&record(&caller, "t")).unwrap();
         audit.end(&record(&caller, "t"));
         audit.end(&record(&caller, "t"));
         let folder = tempfile::tempdir().unwrap();
@@ -228,7 +197,7 @@ mod tests {
         let lost: Vec<Value> = lines(&path).iter().map(|line| line["lost_before"].clone()).collect();
         assert_eq!(lost, [json!(2), Value::Null]);
         assert_eq!(
-            full(AuditFailureMode::RefuseCalls).start(&caller, "t", "", 0).unwrap_err().kind(),
+            full(AuditFailureMode::RefuseCalls).start(&record(&caller, "t")).unwrap_err().kind(),
             io::ErrorKind::StorageFull
         );
     }
@@ -240,7 +209,7 @@ mod tests {
         let audit = Audit::open(&path, AuditFailureMode::CountLost).unwrap();
         let caller = Caller::new("dev");
         for round in 0..8 {
-            audit.shared.state.lock().unwrap().file.file.set_len(Audit::MAX_FILE_BYTES).unwrap();
+            OpenOptions::new().write(true).open(&path).unwrap().set_len(Audit::MAX_FILE_BYTES).unwrap();
             audit.end(&record(&caller, &format!("t{round}")));
         }
         let mut names: Vec<String> = std::fs::read_dir(folder.path())
@@ -261,6 +230,8 @@ mod tests {
         );
         assert_eq!(lines(&path)[0]["tool"], "t7");
         assert_eq!(lines(&folder.path().join("audit.jsonl.5"))[0]["tool"], "t2");
+        // The chain goes on from file to file.
+        assert_eq!(lines(&path)[0]["number"], 8);
     }
 
     #[cfg(unix)]

@@ -1,64 +1,10 @@
 //! The record of one call.
 
-use approvals::ApprovalAnswer;
+use crate::time::rfc3339;
+use approvals::{ApprovalAnswer, ApprovalVerdict};
+use audit_log::{AuditApproval, AuditEntry, AuditEvent, CallDecision, CallTargets, Outcome};
 use role_policy::Caller;
-use serde::Serialize;
-use std::fmt;
-use std::time::Duration;
-
-/// The decision about a call, made before it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallDecision {
-    /// The policy allows it.
-    Allowed,
-    /// The caller does not see the tool.
-    Hidden,
-    /// No tool has that name.
-    Unknown,
-    /// The policy or a limit refuses it.
-    Refused,
-    /// The policy has a person asked, elsewhere. If the person agrees, the call is recorded again.
-    Asked,
-    /// Its arguments or parameters do not fit.
-    Invalid,
-}
-
-impl CallDecision {
-    /// Every decision.
-    pub const ALL: [Self; 6] =
-        [Self::Allowed, Self::Hidden, Self::Unknown, Self::Refused, Self::Asked, Self::Invalid];
-
-    /// The word in the audit, such as `allowed`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Allowed => "allowed",
-            Self::Hidden => "hidden",
-            Self::Unknown => "unknown",
-            Self::Refused => "refused",
-            Self::Asked => "asked",
-            Self::Invalid => "invalid",
-        }
-    }
-}
-
-impl fmt::Display for CallDecision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The end of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It did its work.
-    Ok,
-    /// It ran, or may have run, and failed.
-    Failed,
-    /// It did not run: anything but [`CallDecision::Allowed`].
-    NotRun,
-}
+use std::time::{Duration, SystemTime};
 
 /// The facts about a call that are known when it ends.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +24,10 @@ pub struct CallRecord<'a> {
     pub duration: Duration,
     /// The names and sizes of its arguments, never their values.
     pub arguments: &'a str,
+    /// The things that it reaches, where they are recorded.
+    pub targets: Option<&'a CallTargets>,
+    /// Its whole arguments, masked and bounded, where they are recorded.
+    pub full_arguments: Option<&'a str>,
     /// Bytes of its arguments.
     pub bytes_in: usize,
     /// Bytes of its answer.
@@ -102,6 +52,8 @@ impl<'a> CallRecord<'a> {
             outcome,
             duration: Duration::ZERO,
             arguments,
+            targets: None,
+            full_arguments: None,
             bytes_in: 0,
             bytes_out: 0,
             refused_connections: &[],
@@ -132,6 +84,14 @@ impl<'a> CallRecord<'a> {
         self
     }
 
+    /// Sets the things that it reaches, and its whole arguments, as far as they are recorded.
+    #[must_use]
+    pub const fn detail(mut self, targets: Option<&'a CallTargets>, full_arguments: Option<&'a str>) -> Self {
+        self.targets = targets;
+        self.full_arguments = full_arguments;
+        self
+    }
+
     /// Sets the connections that were refused to its programs.
     #[must_use]
     pub const fn refused_connections(mut self, refused: &'a [String]) -> Self {
@@ -158,5 +118,42 @@ impl<'a> CallRecord<'a> {
     pub const fn bytes_out(mut self, bytes: usize) -> Self {
         self.bytes_out = bytes;
         self
+    }
+
+    /// Returns the entry of the audit about this call, which ends now.
+    pub fn to_entry(&self) -> AuditEntry {
+        let mut entry = self.start_entry();
+        entry.event = AuditEvent::Call;
+        entry.decision = Some(self.decision);
+        self.rule.clone_into(&mut entry.rule);
+        entry.outcome = Some(self.outcome);
+        entry.approval = self.approval.map(|answer| AuditApproval {
+            answer: answer.verdict.as_str().to_owned(),
+            by: answer.approver.clone(),
+            at: rfc3339(answer.at),
+            reason: match &answer.verdict {
+                ApprovalVerdict::Deny(reason) => reason.clone(),
+                _ => None,
+            },
+        });
+        entry.duration_us = Some(u64::try_from(self.duration.as_micros()).unwrap_or(u64::MAX));
+        entry.bytes_out = Some(self.bytes_out as u64);
+        entry.refused_connections = self.refused_connections.to_vec();
+        entry
+    }
+
+    /// Returns the entry about this call before it runs: the caller, the tool and the arguments.
+    pub(super) fn start_entry(&self) -> AuditEntry {
+        let mut entry = AuditEntry::new(AuditEvent::Start, SystemTime::now());
+        entry.principal = self.caller.principal().map(str::to_owned);
+        entry.session = self.caller.session().map(str::to_owned);
+        entry.role = self.caller.role();
+        // The caller chose the name. Direction marks and control characters would mislead a reader.
+        entry.tool = self.tool.chars().take(64).flat_map(char::escape_debug).collect();
+        self.arguments.clone_into(&mut entry.arguments);
+        entry.targets = self.targets.cloned();
+        entry.full_arguments = self.full_arguments.map(str::to_owned);
+        entry.bytes_in = self.bytes_in as u64;
+        entry
     }
 }

@@ -37,7 +37,9 @@ impl Host {
         let answer = match self.shared.approvals.queue.session_grant(&question) {
             Some(granted) => granted,
             None => {
-                context.call_permit = None;
+                if let Some(permit) = context.call_permit.take() {
+                    permit.release();
+                }
                 if let Some(release) = context.permit_release.take() {
                     release.release();
                 }

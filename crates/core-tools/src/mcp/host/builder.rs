@@ -5,7 +5,7 @@ use super::host::{Host, SharedHost};
 use super::tools::ToolTable;
 use crate::mcp::answer::AnswerFormat;
 use crate::mcp::approval::{ApprovalOptions, PausedCalls};
-use crate::mcp::audit::Audit;
+use crate::mcp::audit::{Audit, AuditLevel};
 use crate::mcp::limits::HostLimits;
 use crate::mcp::permits::CallPermits;
 use crate::mcp::rate_limiter::RateLimiter;
@@ -25,6 +25,7 @@ pub struct HostBuilder {
     policy: Policy,
     effects: Arc<dyn EffectResolver + Send + Sync>,
     audit: Option<Audit>,
+    audit_level: AuditLevel,
     approvals: ApprovalOptions,
     redactor: Redactor,
     limits: HostLimits,
@@ -67,6 +68,13 @@ impl HostBuilder {
     #[must_use]
     pub fn audit(mut self, audit: Option<Audit>) -> Self {
         self.audit = audit;
+        self
+    }
+
+    /// Records this much of the arguments of calls. Names and sizes by default.
+    #[must_use]
+    pub fn audit_level(mut self, level: AuditLevel) -> Self {
+        self.audit_level = level;
         self
     }
 
@@ -130,6 +138,7 @@ impl HostBuilder {
                 policy_reloads: watch::Sender::new(0),
                 rate_limiter: RateLimiter::default(),
                 audit: self.audit,
+                audit_level: self.audit_level,
                 approvals: self.approvals,
                 paused_calls: PausedCalls::default(),
                 redactor: self.redactor,
@@ -153,6 +162,7 @@ impl Host {
             policy,
             effects: Arc::new(LexicalResolver),
             audit: None,
+            audit_level: AuditLevel::default(),
             approvals: ApprovalOptions::default(),
             redactor,
             limits: HostLimits::default(),

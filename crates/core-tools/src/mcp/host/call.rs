@@ -8,12 +8,13 @@ use super::rejected_call::RejectedCall;
 use super::tools::RegisteredTool;
 use crate::mcp::answer::{Answer, ToolError};
 use crate::mcp::arguments::{self, to_short_json};
-use crate::mcp::audit::{ArgumentSummary, CallDecision};
+use crate::mcp::audit::{ArgumentSummary, CallDecision, CallRecord, Outcome};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::permits::Permit;
 use crate::mcp::rate_limiter::RateLimitedCall;
 use crate::mcp::tool_directory::{DirectoryEntry, ToolDirectory};
 use approvals::ApprovalAnswer;
+use process_runner::ResourceLimits;
 use role_policy::{ApprovalRequest, Authorized, Call, Caller, LexicalResolver, Policy, Refusal, RoleLimits};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -21,6 +22,16 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Returns what the programs of a role may use together.
+fn resource_limits(limits: RoleLimits) -> ResourceLimits {
+    let number = |value: Option<u64>| value.map(|value| u32::try_from(value).unwrap_or(u32::MAX));
+    let mut resources = ResourceLimits::default();
+    resources.memory_bytes = limits.max_memory_mib.map(|mib| mib.saturating_mul(1024 * 1024));
+    resources.processes = number(limits.max_processes);
+    resources.cpu_weight = number(limits.cpu_weight);
+    resources
+}
 
 /// Answers from this size on are masked on another thread, since other calls wait for this one.
 const LONG_ANSWER_BYTES: usize = 64 * 1024;
@@ -35,6 +46,17 @@ struct AdmittedCall {
     _held: Option<Permit>,
     /// Counts the call among those of its caller until it has ended.
     _running: Option<RateLimitedCall>,
+}
+
+/// Returns the record of a call that is about to run.
+fn starting_record<'a>(caller: &'a Caller, tool: &'a str, arguments: &'a ArgumentSummary) -> CallRecord<'a> {
+    let detail = arguments.detail.get();
+    CallRecord::new(caller, tool, CallDecision::Allowed, Outcome::NotRun)
+        .arguments(&arguments.text, arguments.bytes)
+        .detail(
+            detail.and_then(|detail| detail.targets.as_ref()),
+            detail.and_then(|detail| detail.full.as_deref()),
+        )
 }
 
 /// The reason why a call does not run at once.
@@ -77,6 +99,10 @@ impl Host {
                 None => CallVerdict::new(CallDecision::Unknown, "".into()),
             };
             let summary = self.summarise(&started, None, &arguments);
+            // The arguments of a tool that is hidden are not checked, so that only those with the right names count.
+            if let Some(hidden) = self.tools.get(name) {
+                self.note_detail(&summary, hidden, &arguments);
+            }
             self.record(&started, name, &verdict, &CallEnding::NOT_RUN, &summary);
             return Err(self.no_such_tool(&policy, &started.caller, name));
         };
@@ -155,7 +181,7 @@ impl Host {
                 RejectedCall::new(CallDecision::Refused, "limits: max_argument_bytes", message).into()
             );
         }
-        let call = self.authorize(policy, registered, arguments, &context.caller)?;
+        let call = self.authorize(policy, registered, arguments, summary, &context.caller)?;
         Ok(self.admit_authorized(policy, registered, call, limits, summary, context)?)
     }
 
@@ -180,7 +206,7 @@ impl Host {
             };
         if let Some(audit) = &self.shared.audit
             && let Err(error) =
-                audit.start(&context.caller, registered.tool.name(), &summary.text, summary.bytes)
+                audit.start(&starting_record(&context.caller, registered.tool.name(), summary))
         {
             tracing::error!(%error, "the audit cannot be written, so no call runs");
             let message = "not run: calls are recorded on this server, and the record cannot be written now; \
@@ -197,6 +223,7 @@ impl Host {
         policy: &Policy,
         registered: &RegisteredTool,
         arguments: Map<String, Value>,
+        summary: &ArgumentSummary,
         caller: &Caller,
     ) -> Result<Authorized<Call>, NotAdmitted> {
         let name = registered.tool.name();
@@ -211,6 +238,7 @@ impl Host {
             }
             RejectedCall::new(CallDecision::Invalid, "", message)
         })?;
+        self.note_detail(summary, registered, &arguments);
         let call = Call::new(name, arguments);
         policy.authorize(caller, &registered.facts(), call, &*self.tools.effects).map_err(|refusal| {
             match refusal {
@@ -238,8 +266,10 @@ impl Host {
     ) {
         context.scope = call.scope().clone();
         context.system_calls = policy.system_calls(&context.caller);
+        context.credentials = policy.credentials(&context.caller);
         context.unrestricted =
             registered.tool.wants_unrestricted() && self.is_unrestricted(policy, &context.caller);
+        context.resource_limits = resource_limits(limits);
         context.role_limit = limits.max_seconds.map(Duration::from_secs);
         let max_timeout = self.limits().max_timeout;
         context.max_timeout = context.role_limit.map_or(max_timeout, |limit| limit.min(max_timeout));

@@ -59,7 +59,8 @@ impl Host {
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
-        let owner = Arc::new(CallRunOwner::new(context.background_owner(), &self.tools));
+        let permits = context.process_permits.clone();
+        let owner = Arc::new(CallRunOwner::new(context.background_owner(), &self.tools, permits));
         let tool = process_runner::owned_by(owner.clone(), registered.tool.run(call, context));
         let mut tool = std::pin::pin!(AssertUnwindSafe(tool).catch_unwind());
         let ended = tokio::select! {

@@ -4,7 +4,7 @@ use super::error::{HostError, NoSuchTool};
 use super::tools::{RegisteredTool, ToolTable};
 use crate::mcp::answer::AnswerFormat;
 use crate::mcp::approval::{ApprovalOptions, PausedCalls};
-use crate::mcp::audit::Audit;
+use crate::mcp::audit::{Audit, AuditLevel};
 use crate::mcp::found_tools::FoundTools;
 use crate::mcp::limits::HostLimits;
 use crate::mcp::permits::{CallPermits, ResourceClass};
@@ -39,6 +39,7 @@ pub(super) struct SharedHost {
     pub(super) policy_reloads: watch::Sender<u64>,
     pub(super) rate_limiter: RateLimiter,
     pub(super) audit: Option<Audit>,
+    pub(super) audit_level: AuditLevel,
     pub(super) approvals: ApprovalOptions,
     pub(super) paused_calls: PausedCalls,
     pub(super) redactor: Redactor,

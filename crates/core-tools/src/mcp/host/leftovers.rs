@@ -2,7 +2,8 @@
 
 use super::tools::ToolTable;
 use crate::mcp::answer::{Answer, ToolError};
-use process_runner::{LeftoverTree, RunOwner};
+use crate::mcp::permits::{NoPermit, ProcessPermits};
+use process_runner::{LeftoverDecision, LeftoverProcess, LeftoverTree, RunOwner};
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,42 +13,99 @@ pub(super) struct CallRunOwner {
     principal: String,
     /// Weak, since the runner keeps the owner of every run, and a tool may keep a run.
     tools: Weak<ToolTable>,
+    /// The permits for programs that go on after their call, where the caller may run so many.
+    process_permits: Option<ProcessPermits>,
     left_running: Mutex<Vec<LeftoverTree>>,
+    /// The processes that were ended because the caller may leave no more running, and the reason.
+    ended: Mutex<Vec<(LeftoverProcess, String)>>,
 }
 
 impl CallRunOwner {
-    pub(super) fn new(principal: &str, tools: &Arc<ToolTable>) -> Self {
-        Self { principal: principal.to_owned(), tools: Arc::downgrade(tools), left_running: Mutex::default() }
+    pub(super) fn new(
+        principal: &str,
+        tools: &Arc<ToolTable>,
+        process_permits: Option<ProcessPermits>,
+    ) -> Self {
+        Self {
+            principal: principal.to_owned(),
+            tools: Arc::downgrade(tools),
+            process_permits,
+            left_running: Mutex::default(),
+            ended: Mutex::default(),
+        }
     }
 
-    /// Adds to the result of the call what its commands have left running, unless it names that itself.
+    /// Hands a tree over to the tool that lists and ends it, with the permits that it needs.
+    fn keep(&self, tree: &LeftoverTree) -> Result<(), NoPermit> {
+        // The tools may be gone, and with them everything that could name or end it for its caller.
+        let tools = self.tools.upgrade().ok_or_else(|| NoPermit::new("the server is ending"))?;
+        let permit = self.process_permits.as_ref().map(ProcessPermits::try_acquire).transpose()?;
+        tools.take_leftovers(&self.principal, tree)?;
+        if let Some(permit) = permit {
+            tree.hold(permit);
+        }
+        Ok(())
+    }
+
+    /// Adds to the result of the call what its commands have left running, unless it names that itself, and what was ended
+    /// because that was too much.
     pub(super) fn name_leftovers(&self, result: Result<Answer, ToolError>) -> Result<Answer, ToolError> {
+        let ended = std::mem::take(&mut *self.ended.lock().unwrap_or_else(PoisonError::into_inner));
+        let result = self.name_left_running(result);
+        let Some((_, reason)) = ended.first() else { return result };
+        let told = text_of(&result);
+        let untold = ended.iter().map(|(process, _)| process).filter(|process| !names(&told, process));
+        let untold: Vec<_> = untold.map(name_of).collect();
+        if untold.is_empty() {
+            return result;
+        }
+        let note = format!("ended, and not left running: {}: {reason}", untold.join(", "));
+        add_note(result, note)
+    }
+
+    fn name_left_running(&self, result: Result<Answer, ToolError>) -> Result<Answer, ToolError> {
         let trees = std::mem::take(&mut *self.left_running.lock().unwrap_or_else(PoisonError::into_inner));
         if trees.is_empty() {
             return result;
         }
-        let named = match &result {
-            Ok(answer) => answer.to_text(),
-            Err(error) => error.message().to_owned(),
-        };
+        let named = text_of(&result);
         let mut note = String::new();
         for process in trees.iter().flat_map(LeftoverTree::processes) {
-            let pid = format!("pid {}", process.pid);
-            if named.contains(&format!("({pid})")) {
+            if names(&named, &process) {
                 continue;
             }
             let separator = if note.is_empty() { "left running: " } else { ", " };
-            let command = process.command_line.as_deref().unwrap_or(&process.name);
-            let _ = write!(note, "{separator}`{command}` ({pid})");
+            let _ = write!(note, "{separator}{}", name_of(&process));
         }
         if note.is_empty() {
             return result;
         }
         note.push_str("; list_commands lists it and stop_command ends it");
-        match result {
-            Ok(answer) => Ok(answer.then(note)),
-            Err(error) => Err(ToolError::new(format!("{}; {note}", error.message()))),
-        }
+        add_note(result, note)
+    }
+}
+
+fn text_of(result: &Result<Answer, ToolError>) -> String {
+    match result {
+        Ok(answer) => answer.to_text(),
+        Err(error) => error.message().to_owned(),
+    }
+}
+
+/// Returns true if the text of an answer names the process.
+fn names(text: &str, process: &LeftoverProcess) -> bool {
+    text.contains(&format!("(pid {})", process.pid))
+}
+
+/// Returns the command line of a process and its number.
+fn name_of(process: &LeftoverProcess) -> String {
+    format!("`{}` (pid {})", process.command_line.as_deref().unwrap_or(&process.name), process.pid)
+}
+
+fn add_note(result: Result<Answer, ToolError>, note: String) -> Result<Answer, ToolError> {
+    match result {
+        Ok(answer) => Ok(answer.then(note)),
+        Err(error) => Err(ToolError::new(format!("{}; {note}", error.message()))),
     }
 }
 
@@ -56,13 +114,19 @@ impl RunOwner for CallRunOwner {
         &self.principal
     }
 
-    fn take_leftovers(&self, tree: LeftoverTree) {
-        match self.tools.upgrade() {
-            Some(tools) => tools.take_leftovers(&self.principal, &tree),
-            // The tools are gone, and with them everything that could name or end it for its caller.
-            None => tree.kill(),
+    fn take_leftovers(&self, tree: LeftoverTree) -> LeftoverDecision {
+        match self.keep(&tree) {
+            Ok(()) => {
+                self.left_running.lock().unwrap_or_else(PoisonError::into_inner).push(tree);
+                LeftoverDecision::Keep
+            }
+            Err(reason) => {
+                let reason = reason.to_string();
+                let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+                ended.extend(tree.processes().into_iter().map(|process| (process, reason.clone())));
+                LeftoverDecision::End { reason }
+            }
         }
-        self.left_running.lock().unwrap_or_else(PoisonError::into_inner).push(tree);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::host::Host;
 use super::tools::RegisteredTool;
-use crate::mcp::audit::{ArgumentSummary, CallDecision, CallRecord, Outcome};
+use crate::mcp::audit::{ArgumentSummary, AuditLevel, CallDecision, CallRecord, DetailSource, Outcome};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::observer::CallObserver;
 use approvals::ApprovalAnswer;
@@ -134,6 +134,27 @@ impl Host {
         })
     }
 
+    /// Adds to `summary` what the level of the audit asks for, of arguments in their canonical form.
+    pub(super) fn note_detail(
+        &self,
+        summary: &ArgumentSummary,
+        registered: &RegisteredTool,
+        arguments: &Map<String, Value>,
+    ) {
+        // Without names, nobody records the call.
+        if self.shared.audit_level == AuditLevel::Names || (summary.text.is_empty() && !arguments.is_empty())
+        {
+            return;
+        }
+        let source = DetailSource {
+            level: self.shared.audit_level,
+            redactor: &self.shared.redactor,
+            roots: self.roots(),
+            resolver: &*self.tools.effects,
+        };
+        let _ = summary.detail.set(source.detail(registered.facts().effects, arguments));
+    }
+
     /// Hands the record of a call to the audit and to the observer of the call.
     pub(super) fn record(
         &self,
@@ -157,6 +178,10 @@ impl Host {
             .rule(&verdict.rule)
             .duration(started.at.elapsed())
             .arguments(&arguments.text, arguments.bytes)
+            .detail(
+                arguments.detail.get().and_then(|detail| detail.targets.as_ref()),
+                arguments.detail.get().and_then(|detail| detail.full.as_deref()),
+            )
             .bytes_out(ending.bytes_out)
             .refused_connections(ending.refused_connections)
             .runs_programs(runs_programs)

@@ -3,6 +3,7 @@
 use super::error::HostError;
 use crate::mcp::answer::AnswerFormat;
 use crate::mcp::mentions::KnownToolNames;
+use crate::mcp::permits::NoPermit;
 use crate::mcp::schema;
 use crate::mcp::search_hints;
 use crate::mcp::selection::ToolSelection;
@@ -17,6 +18,9 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The number of commands of one principal whose leftovers may go on where no tool lists and ends them.
+const MAX_LEFTOVERS: usize = 8;
 
 /// The tools over one workspace, and what resolves the paths in their arguments.
 pub(super) struct ToolTable {
@@ -133,12 +137,23 @@ impl ToolTable {
     }
 
     /// Hands what a command of `principal` has left running to the tool that lists and ends such things.
-    pub(super) fn take_leftovers(&self, principal: &str, tree: &LeftoverTree) {
-        if !self.tools.iter().any(|registered| registered.tool.take_leftovers(principal, tree)) {
-            let mut leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
-            leftovers.retain(|(_, tree)| !tree.has_ended());
-            leftovers.push((principal.to_owned(), tree.clone()));
+    ///
+    /// # Errors
+    /// The principal may leave no more running.
+    pub(super) fn take_leftovers(&self, principal: &str, tree: &LeftoverTree) -> Result<(), NoPermit> {
+        let taken = self.tools.iter().find_map(|registered| registered.tool.take_leftovers(principal, tree));
+        if let Some(taken) = taken {
+            return taken;
         }
+        let mut leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
+        leftovers.retain(|(_, tree)| !tree.has_ended());
+        if leftovers.iter().filter(|(owner, _)| owner == principal).count() >= MAX_LEFTOVERS {
+            return Err(NoPermit::new(format!(
+                "what {MAX_LEFTOVERS} other commands have left running goes on, which is the most there may be"
+            )));
+        }
+        leftovers.push((principal.to_owned(), tree.clone()));
+        Ok(())
     }
 
     /// Ends what `principal` has running.

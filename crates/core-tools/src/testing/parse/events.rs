@@ -4,6 +4,7 @@
 use super::line_parser::LineParser;
 use crate::testing::results::{
     OutputExcerpt, RunnerEndMarker, TestCase, TestCounts, TestResults, TestRunProblemKind, TestStatus,
+    TestsNotRun,
 };
 use serde::Deserialize;
 
@@ -35,6 +36,8 @@ enum ReporterEvent {
     },
     /// Tests were not selected, and do not run.
     Deselected { tests: u64 },
+    /// The runner has passed over tests.
+    NotRun { what: String, why: String },
     /// A fact that a reader of the report should know.
     Note { message: String },
     /// Something that is no test went wrong.
@@ -66,6 +69,7 @@ impl LineParser for EventsParser {
             Ok(ReporterEvent::Deselected { tests }) => {
                 results.deselected = results.deselected.saturating_add(tests);
             }
+            Ok(ReporterEvent::NotRun { what, why }) => TestsNotRun::add(&mut results.not_run, &what, &why),
             Ok(ReporterEvent::Note { message }) if results.notes.len() < MAX_NOTES => {
                 results.notes.push(OutputExcerpt::new(&message, MAX_NOTE_BYTES).text);
             }

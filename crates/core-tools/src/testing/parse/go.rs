@@ -3,7 +3,7 @@
 use super::line_parser::LineParser;
 use super::text::{FailureLocation, append_line};
 use crate::ci::Diagnostic;
-use crate::testing::results::{TestCase, TestResults, TestRunProblemKind, TestStatus};
+use crate::testing::results::{TestCase, TestResults, TestRunProblemKind, TestStatus, TestsNotRun};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 
@@ -41,6 +41,8 @@ pub(crate) struct GoParser {
     /// Tests that have begun and not ended, by package. Before version 1.20, Go reports no end of a test that
     /// prints no line end before its result.
     open: HashMap<String, Vec<String>>,
+    /// Packages of which a test has begun.
+    has_run: HashSet<String>,
     /// Packages with a failed test.
     failed: HashSet<String>,
 }
@@ -140,6 +142,12 @@ impl GoParser {
             self.test_ended(&ended, status, results);
         }
         let output = self.outputs.remove(&(event.package.clone(), String::new())).unwrap_or_default();
+        let has_run = self.has_run.remove(&event.package);
+        if event.action == "pass" && !has_run && !output.contains("no tests to run") {
+            let why =
+                "its test binary ended well without running a test: its `TestMain` does not call `m.Run`";
+            TestsNotRun::add(&mut results.not_run, &event.package, why);
+        }
         if event.action != "fail" || self.failed.contains(&event.package) {
             return;
         }
@@ -175,6 +183,9 @@ impl LineParser for GoParser {
             }
             "run" => {
                 results.test_started(&format!("{}.{}", event.package, event.test));
+                if !self.has_run.contains(&event.package) {
+                    self.has_run.insert(event.package.clone());
+                }
                 self.open.entry(event.package.clone()).or_default().push(event.test.clone());
             }
             "pass" | "fail" | "skip" if event.test.is_empty() => self.package_ended(&event, results),

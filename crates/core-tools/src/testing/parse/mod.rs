@@ -1,7 +1,9 @@
 //! The parsers of the runners' machine formats. Each takes lines or a document, and fills a
 //! [`TestResults`](super::results::TestResults).
 
+mod bun_output;
 mod ctest;
+mod deno_output;
 mod events;
 mod go;
 mod go_output;
@@ -11,6 +13,7 @@ mod libtest_output;
 mod libtest_suites;
 mod line_parser;
 mod nextest;
+mod phpunit_output;
 mod printed_summary;
 mod process_events;
 mod tap;

@@ -5,18 +5,23 @@ use crate::testing::results::PrintedSummary;
 /// The length of the longest line that is looked at, in bytes.
 const MAX_LINE_BYTES: usize = 300;
 
+/// The last line of prove where a file failed.
+const PROVE_FAILURE: &str = "Result: FAIL";
+
 /// Returns the summary that a line of output is, if it is one.
 ///
 /// Only lines that nothing but a summary looks like count: such a line may decide that a run is a failure.
 pub(super) fn printed_summary(line: &str) -> Option<PrintedSummary> {
     let text = line.trim();
     // Most lines have no number, and end here.
-    if text.len() > MAX_LINE_BYTES || !text.bytes().any(|byte| byte.is_ascii_digit() || byte == b'!') {
+    let has_number = text.bytes().any(|byte| byte.is_ascii_digit() || byte == b'!');
+    if text.len() > MAX_LINE_BYTES || !(has_number || text == PROVE_FAILURE) {
         return None;
     }
-    let (runner, has_failures) = [unittest, pytest, node, javascript, labelled, counted, others]
-        .into_iter()
-        .find_map(|read| read(line, text))?;
+    let (runner, has_failures) =
+        [unittest, pytest, node, javascript, labelled, counted, compiled, behaviour, others]
+            .into_iter()
+            .find_map(|read| read(line, text))?;
     Some(PrintedSummary { runner, has_failures, line: text.to_owned() })
 }
 
@@ -73,13 +78,14 @@ fn javascript(_: &str, text: &str) -> Found {
     if let Some(rest) = text.strip_prefix("FAILED | ").or_else(|| text.strip_prefix("ok | ")) {
         return rest.contains(" passed").then(|| ("deno", text.starts_with("FAILED")));
     }
-    let (_, word) = counted_word(text)?;
+    let (count, word) = counted_word(text)?;
+    let has_failures = count > 0;
     match word {
-        "failing" => Some(("mocha", true)),
-        "test failed" | "tests failed" => Some(("ava", true)),
+        "failing" => Some(("mocha", has_failures)),
+        "test failed" | "tests failed" => Some(("ava", has_failures)),
         "test passed" | "tests passed" => Some(("ava", false)),
-        "fail" => Some(("bun", true)),
-        "failed" => Some(("playwright", true)),
+        "fail" => Some(("bun", has_failures)),
+        "failed" => Some(("playwright", has_failures)),
         _ if word.starts_with("passing (") => Some(("mocha", false)),
         _ => None,
     }
@@ -127,6 +133,46 @@ fn counted(_: &str, text: &str) -> Found {
     let (_, runner) = FIRST.into_iter().find(|(word, _)| *word == completed)?;
     let tells = pairs.iter().skip(1).any(|(_, word)| is_failure(word));
     tells.then(|| (runner, pairs.iter().any(|(count, word)| *count > 0 && is_failure(word))))
+}
+
+/// Reads the summaries of libtest, `go test`, automake and meson, which tell of failures: `test result: FAILED. 0 passed;
+/// 1 failed; …`, `FAIL\texample.org/a\t0.1s`, `# FAIL:  1`, `Fail:               1`.
+fn compiled(line: &str, text: &str) -> Found {
+    if let Some(counts) = line.strip_prefix("test result: FAILED. ") {
+        return counts.contains(" passed; ").then_some(("cargo", true));
+    }
+    if let Some(package) = line.strip_prefix("FAIL\t") {
+        return package.contains('\t').then_some(("go", true));
+    }
+    let of_automake =
+        ["# FAIL: ", "# ERROR: ", "# XPASS: "].iter().find_map(|label| line.strip_prefix(label));
+    if let Some(count) = of_automake {
+        return number(count.trim()).map(|count| ("automake", count > 0));
+    }
+    // Meson's labels stand in a column of 20 characters.
+    let count = line.strip_prefix("Fail:           ")?;
+    number(count.trim()).filter(|_| text.starts_with("Fail:")).map(|count| ("meson", count > 0))
+}
+
+/// Reads the summaries of Cucumber, behave, karma, busted and prove: `3 scenarios (1 failed, 2 passed)`, `0 features passed, 1
+/// failed, 0 skipped`, `Executed 2 of 2 (1 FAILED)`, `1 success / 1 failure / 0 errors / 0 pending`.
+fn behaviour(_: &str, text: &str) -> Found {
+    if text == PROVE_FAILURE {
+        return Some(("prove", true));
+    }
+    if let Some(counts) = text.strip_prefix("Executed ").filter(|counts| counts.contains(" of ")) {
+        return counts.contains(" FAILED)").then_some(("karma", true));
+    }
+    let (_, words) = counted_word(text)?;
+    if let Some(counts) = words.strip_prefix("scenarios (").or_else(|| words.strip_prefix("scenario (")) {
+        return Some(("cucumber", has_failure_count(counts)));
+    }
+    if words.starts_with("features passed, ") || words.starts_with("feature passed, ") {
+        return Some(("behave", has_failure_count(text)));
+    }
+    let is_of_busted =
+        (words.starts_with("success / ") || words.starts_with("successes / ")) && words.contains(" pending");
+    is_of_busted.then(|| ("busted", has_failure_count(&text.replace(" / ", ", "))))
 }
 
 /// Reads the summaries of `CTest`, nextest, Swift and `GoogleTest`.
@@ -228,6 +274,20 @@ mod tests {
             ("Executed 3 tests, with 1 failure (0 unexpected) in 0.1 (0.1) seconds", "swift", true),
             ("test cases: 2 | 1 passed | 1 failed", "Catch2", true),
             ("[  FAILED  ] 1 test, listed below:", "GoogleTest", true),
+            ("test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out", "cargo", true),
+            ("FAIL\texample.org/a\t0.003s", "go", true),
+            ("# FAIL:  1", "automake", true),
+            ("# FAIL:  0", "automake", false),
+            ("Fail:               1   ", "meson", true),
+            ("Result: FAIL", "prove", true),
+            ("3 scenarios (1 failed, 2 passed)", "cucumber", true),
+            ("3 scenarios (3 passed)", "cucumber", false),
+            ("0 features passed, 1 failed, 0 skipped", "behave", true),
+            ("Executed 2 of 2 (1 FAILED) (0.1 secs / 0.05 secs)", "karma", true),
+            ("1 success / 1 failure / 0 errors / 0 pending : 0.001 seconds", "busted", true),
+            ("2 successes / 0 failures / 0 errors / 0 pending : 0.001 seconds", "busted", false),
+            ("0 fail", "bun", false),
+            ("0 failing", "mocha", false),
         ] {
             assert_eq!(found(line), Some((runner, has_failures)), "{line}");
         }

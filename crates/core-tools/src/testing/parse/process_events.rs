@@ -1,9 +1,12 @@
 //! The events of several processes in one file, and the reports that others print.
 
+use super::bun_output::BunOutput;
+use super::deno_output::DenoOutput;
 use super::events::EventsParser;
 use super::go_output::GoOutput;
 use super::libtest_output::LibtestOutput;
 use super::line_parser::LineParser;
+use super::phpunit_output::PhpunitOutput;
 use super::printed_summary::printed_summary;
 use super::tap_output::TapOutput;
 use crate::testing::results::{TestCounts, TestProcessReport, TestResults};
@@ -16,13 +19,16 @@ const MAX_PROCESSES: usize = 1_000;
 const MAX_SUMMARIES: usize = 1_000;
 
 /// The parser of a project's own test command: the events of each process that holds a reporter of ours, and
-/// TAP and the text of `go test` and libtest wherever they appear on standard output.
+/// TAP and the text of `go test`, libtest, `deno test`, `bun test` and `PHPUnit` wherever they appear on the output.
 #[derive(Default)]
 pub(crate) struct ProcessEvents {
     processes: Vec<OpenTestProcess>,
     tap: TapOutput,
     go: GoOutput,
     libtest: LibtestOutput,
+    deno: DenoOutput,
+    bun: BunOutput,
+    phpunit: PhpunitOutput,
 }
 
 /// A process that has written events.
@@ -48,6 +54,8 @@ enum ReporterProcessEvent {
         arguments: Vec<String>,
         folder: String,
         script: Option<String>,
+        /// The id of the process that started it.
+        parent: Option<u64>,
     },
     /// A test runner was found in the process, and reports.
     Runner {
@@ -63,6 +71,16 @@ enum ReporterProcessEvent {
 }
 
 impl ProcessEvents {
+    /// Returns true if a process that has written events has started the one that an event is of.
+    fn has_started(&self, event: &str) -> bool {
+        let Ok(ReporterProcessEvent::Process { parent: Some(parent), .. }) = serde_json::from_str(event)
+        else {
+            return false;
+        };
+        let parent = parent.to_string();
+        self.processes.iter().any(|process| process.id.split('-').next() == Some(parent.as_str()))
+    }
+
     fn process(&mut self, id: &str) -> Option<&mut TestProcessReport> {
         // The latest one writes most.
         let known = self.processes.iter().rposition(|process| process.id == id);
@@ -84,19 +102,22 @@ impl LineParser for ProcessEvents {
         self.tap.line(line);
         self.go.line(line);
         self.libtest.line(line);
-        self.error_line(line, results);
+        self.deno.line(line);
+        self.bun.line(line);
+        self.phpunit.line(line);
+        add_summary(line, results);
     }
 
     fn error_line(&mut self, line: &str, results: &mut TestResults) {
-        if results.summaries.len() < MAX_SUMMARIES {
-            results.summaries.extend(printed_summary(line));
-        }
+        self.bun.error_line(line);
+        add_summary(line, results);
     }
 
     fn event(&mut self, line: &str, results: &mut TestResults) {
         let Ok(ReporterEventOwner { run, event }) = serde_json::from_str::<ReporterEventOwner>(line) else {
             return EventsParser.line(line, results);
         };
+        let is_started_by_another = event == "process" && self.has_started(line);
         let Some(report) = self.process(&run) else {
             results.truncated = true;
             return;
@@ -110,9 +131,10 @@ impl LineParser for ProcessEvents {
             return;
         }
         match serde_json::from_str(line) {
-            Ok(ReporterProcessEvent::Process { program, arguments, folder, script }) => {
+            Ok(ReporterProcessEvent::Process { program, arguments, folder, script, .. }) => {
                 (report.program, report.arguments, report.folder) = (program, arguments, folder);
                 report.script = script;
+                report.is_started_by_another = is_started_by_another;
             }
             Ok(ReporterProcessEvent::Runner { runner }) => report.runner = Some(runner),
             Ok(ReporterProcessEvent::Uninstrumented { why }) => report.uninstrumented = Some(why),
@@ -129,6 +151,22 @@ impl LineParser for ProcessEvents {
         self.tap.finish(results);
         results.processes.extend(std::mem::take(&mut self.go).report());
         results.processes.extend(std::mem::take(&mut self.libtest).report());
+        let has_xml_of = |runner: &str| {
+            let is_of = |process: &&TestProcessReport| {
+                process.is_printed() && process.runner.as_deref() == Some(runner)
+            };
+            results.processes.iter().any(|process| is_of(&process))
+        };
+        let (has_xml_of_deno, has_xml_of_phpunit) = (has_xml_of("deno"), has_xml_of("phpunit"));
+        std::mem::take(&mut self.deno).finish(has_xml_of_deno, results);
+        std::mem::take(&mut self.phpunit).finish(has_xml_of_phpunit, results);
+        std::mem::take(&mut self.bun).finish(results);
+    }
+}
+
+fn add_summary(line: &str, results: &mut TestResults) {
+    if results.summaries.len() < MAX_SUMMARIES {
+        results.summaries.extend(printed_summary(line));
     }
 }
 

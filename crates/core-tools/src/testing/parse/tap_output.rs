@@ -2,7 +2,7 @@
 
 use super::line_parser::LineParser;
 use super::tap::TapParser;
-use crate::testing::results::{TestCase, TestProcessReport, TestResults, TestRunProblemKind};
+use crate::testing::results::{PrintedSummary, TestCase, TestProcessReport, TestResults, TestRunProblemKind};
 
 /// Finds the TAP documents in the output of a command, and reads their tests.
 ///
@@ -12,6 +12,8 @@ use crate::testing::results::{TestCase, TestProcessReport, TestResults, TestRunP
 pub(super) struct TapOutput {
     open: Option<TapDocument>,
     complete: Vec<TestResults>,
+    /// A failed test of what is no whole document.
+    stray_failure: Option<String>,
 }
 
 #[derive(Default)]
@@ -24,6 +26,7 @@ struct TapDocument {
     planned: u64,
     has_bailed_out: bool,
     tests: u64,
+    first_failure: Option<String>,
 }
 
 /// The kinds of lines that a document consists of, as far as they say where one begins.
@@ -113,12 +116,21 @@ impl TapOutput {
                 Some(document) if number.is_some() || document.has_version || document.has_plan => {
                     document.tests += 1;
                 }
-                _ => return,
+                _ => {
+                    // Such as what a filter leaves of a document.
+                    if number.is_some() && text.starts_with("not ok ") && self.stray_failure.is_none() {
+                        self.stray_failure = Some(text.to_owned());
+                    }
+                    return;
+                }
             },
             TapLine::Other => {}
         }
-        if let Some(TapDocument { parser, results, .. }) = &mut self.open {
+        if let Some(TapDocument { parser, results, first_failure, .. }) = &mut self.open {
             parser.line(text, results);
+            if results.counts.failed > 0 && first_failure.is_none() {
+                *first_failure = Some(text.to_owned());
+            }
         }
     }
 
@@ -134,12 +146,17 @@ impl TapOutput {
                 document.results.add_problem(TestRunProblemKind::Crashed, message);
             }
             self.complete.push(document.results);
+        } else {
+            self.stray_failure = self.stray_failure.take().or(document.first_failure);
         }
     }
 
     /// Adds a report of the tests that no process has reported itself: a runner may print TAP for people as well.
     pub(super) fn finish(&mut self, results: &mut TestResults) {
         self.close();
+        let stray =
+            self.stray_failure.take().map(|line| PrintedSummary { runner: "tap", has_failures: true, line });
+        results.summaries.extend(stray);
         for document in std::mem::take(&mut self.complete) {
             let is_reported =
                 |test: &TestCase| results.processes.iter().any(|process| reports(process, test));

@@ -2,7 +2,7 @@
 
 use super::rerun::{Rerun, rerun};
 use super::step::{TestStep, TestStepPurpose};
-use crate::ci::shell_quote::shell_quote;
+use crate::shell_quote::shell_quote;
 use crate::testing::error::TestError;
 use crate::testing::runner::TestRunner;
 use crate::testing::target::TestTarget;

@@ -2,7 +2,7 @@
 
 use super::report_folder::{PROGRAMS_FOLDER, ReportFolder};
 use super::step::{EnvironmentAddition, TestResultSource, TestStep, TestStepPurpose};
-use crate::ci::shell_quote::shell_quote;
+use crate::shell_quote::shell_quote;
 use crate::testing::project_command::{CommandPart, ProjectCommand, ReporterLoading, RunnerOwnReport};
 
 /// The variable in which every Node process finds options.

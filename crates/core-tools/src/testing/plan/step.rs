@@ -1,7 +1,7 @@
 //! One command of a run.
 
 use super::report_folder::{EVENTS_VARIABLE, ReportFolder};
-use crate::ci::shell_quote::{shell_join, shell_quote};
+use crate::shell_quote::{shell_join, shell_quote};
 use crate::testing::parse::{EventsParser, IgnoreLines, LineParser, ProcessEvents};
 use crate::testing::project_command::{CommandPart, RunnerFlags};
 use crate::testing::runner::TestRunner;

@@ -19,7 +19,7 @@ pub(crate) fn project_command(
     project: &Project,
     runner: TestRunner,
 ) -> Result<Option<ProjectCommand>, TestError> {
-    Ok(match runner {
+    let mut command = match runner {
         // The files of Deno may be there beside a script of Node, which is what the project runs.
         TestRunner::Deno => match node::test_command(project)? {
             None => deno::test_command(project),
@@ -39,7 +39,14 @@ pub(crate) fn project_command(
             test_program(project).map(|path| ProjectCommand::new(&format!("./{path}"), &[], Vec::new()))
         }
         _ => None,
-    })
+    };
+    for part in command.iter_mut().flat_map(|command| &mut command.parts) {
+        let folder = project.folder().join(if part.folder.is_empty() { "." } else { &part.folder });
+        if let Ok(folder) = folder {
+            part.command.read_file(&Project::new(folder));
+        }
+    }
+    Ok(command)
 }
 
 /// Returns the options and variables that the project's test command gives a runner, for a run of a part.

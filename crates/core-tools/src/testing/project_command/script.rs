@@ -1,5 +1,6 @@
 //! The commands of a shell script of one line.
 
+use crate::ci::project::Project;
 use process_runner::CommandLine;
 
 /// A command of a script: `MODE=strict jest --ci` of `tsc && MODE=strict jest --ci`.
@@ -13,6 +14,10 @@ pub(crate) struct ScriptCommand {
     pub(crate) words: Vec<String>,
     /// Its failure does not become that of the script: `pytest || true`.
     pub(crate) is_hidden: bool,
+    /// The commands of the script in a file of the project that it runs: `sh ci.sh`.
+    pub(crate) file_commands: Vec<Self>,
+    /// The script goes on before it has ended: `node server.js &`.
+    pub(crate) is_background: bool,
 }
 
 impl ScriptCommand {
@@ -39,7 +44,37 @@ impl ScriptCommand {
                 break;
             }
         }
-        Self { text: text.to_owned(), assignments, words, is_hidden: false }
+        Self {
+            text: text.to_owned(),
+            assignments,
+            words,
+            is_hidden: false,
+            file_commands: Vec::new(),
+            is_background: false,
+        }
+    }
+
+    /// Reads the script that the command runs, if it is a file below `folder`.
+    pub(crate) fn read_file(&mut self, folder: &Project) {
+        let is_shell = ["sh", "bash", "dash", "zsh"].contains(&self.program());
+        let file = if is_shell {
+            self.words.iter().skip(1).find(|word| !word.starts_with('-'))
+        } else {
+            self.words.first().filter(|word| word.contains('/'))
+        };
+        let text = file.and_then(|file| folder.read(file)).unwrap_or_default();
+        let is_of_shell = is_shell
+            || text.lines().next().is_some_and(|line| line.starts_with("#!") && line.ends_with("sh"));
+        if is_of_shell {
+            self.file_commands =
+                split_commands(&text).into_iter().filter(|command| !command.text.starts_with('#')).collect();
+        }
+    }
+
+    /// Returns true if a shell looks at its exit code instead of passing it on: `if node a.js`, `! node a.js`.
+    pub(crate) fn is_condition(&self) -> bool {
+        let first = self.words.first().map_or("", String::as_str);
+        ["!", "if", "elif", "while", "until"].contains(&first)
     }
 
     /// Returns the word that names a program, whatever folder it is in.
@@ -85,7 +120,9 @@ enum Operator {
     And,
     Or,
     Pipe,
-    /// `;`, `&` or the end of a line.
+    /// `&`.
+    Background,
+    /// `;` or the end of a line.
     Next,
 }
 
@@ -109,6 +146,7 @@ pub(crate) fn split_commands(script: &str) -> Vec<ScriptCommand> {
                     '|' if is_double => Operator::Or,
                     '&' if is_double => Operator::And,
                     '|' => Operator::Pipe,
+                    '&' => Operator::Background,
                     _ => Operator::Next,
                 };
                 commands.push((std::mem::take(&mut text), operator));
@@ -130,14 +168,14 @@ pub(crate) fn split_commands(script: &str) -> Vec<ScriptCommand> {
     let mut commands: Vec<_> = texts.iter().map(|text| ScriptCommand::new(text.trim())).collect();
     for index in 0..commands.len() {
         commands[index].is_hidden = is_hidden(&commands, &operators, index);
+        commands[index].is_background = operators.get(index) == Some(&Operator::Background);
     }
     commands
 }
 
 /// Returns true if the failure of a command does not become that of its script.
 fn is_hidden(commands: &[ScriptCommand], operators: &[Operator], index: usize) -> bool {
-    let first_word = commands[index].words.first().map_or("", String::as_str);
-    if matches!(first_word, "!" | "if" | "elif" | "while" | "until") {
+    if commands[index].is_condition() {
         return true;
     }
     let later = commands.get(index + 1..).unwrap_or_default();
@@ -154,7 +192,8 @@ fn is_hidden(commands: &[ScriptCommand], operators: &[Operator], index: usize) -
         return own.len() > 1;
     }
     // What follows `&&`, and the pipe that begins there, is not run after a failure.
-    let Some(end) = own.iter().position(|operator| matches!(operator, Operator::Or | Operator::Next)) else {
+    let Some(end) = own.iter().position(|operator| !matches!(operator, Operator::And | Operator::Pipe))
+    else {
         return false;
     };
     let (operator, later) = (own[end], later.get(end..).unwrap_or_default());

@@ -1,7 +1,7 @@
 //! One report of all steps of a run.
 
 use super::test_report::TestReport;
-use crate::testing::results::{TestCommand, TestCounts, TestRunProblem, TestRunProblemKind};
+use crate::testing::results::{TestCommand, TestCounts, TestRunProblem, TestRunProblemKind, TestsNotRun};
 use crate::testing::runner::TestRunner;
 use crate::testing::verdict::StepVerdict;
 
@@ -25,6 +25,7 @@ pub(crate) fn merge(runner: TestRunner, steps: Vec<StepVerdict>) -> TestReport {
         report.flaky = report.flaky.saturating_add(step.results.flaky);
         report.deselected = report.deselected.saturating_add(step.results.deselected);
         report.notes.extend(step.results.notes);
+        TestsNotRun::merge(&mut report.not_run, step.results.not_run);
         report.truncated |= step.results.truncated;
         report.tests.extend(step.results.tests);
         report.diagnostics.extend(step.results.diagnostics);

@@ -38,6 +38,12 @@ pub(crate) fn present(
         command.command = OutputExcerpt::new(&redact(&command.command), MAX_COMMAND_BYTES).text;
         command.note = command.note.take().map(|note| redact(&note.replace(&prefix, "")));
     }
+    for tests in &mut report.not_run {
+        tests.why = redact(&tests.why.replace(&prefix, ""));
+        for what in &mut tests.what {
+            *what = redact(&what.replace(&prefix, ""));
+        }
+    }
     for diagnostic in &mut report.diagnostics {
         diagnostic.message = redact(&diagnostic.message);
         diagnostic.relative_to(&prefix);

@@ -48,6 +48,9 @@ impl TestReport {
                 tap.push_str("  ...\n");
             }
         }
+        for tests in &self.not_run {
+            let _ = writeln!(tap, "# not run: {}", tests.to_string().replace('\n', " "));
+        }
         if let Some(error) = &self.error {
             let _ = writeln!(tap, "Bail out! {}", escaped(&error.message));
         } else if self.success.is_none() && !self.tests.is_empty() {

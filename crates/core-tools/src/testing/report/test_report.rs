@@ -1,7 +1,7 @@
 //! The report on a run of tests.
 
 use crate::ci::Diagnostic;
-use crate::testing::results::{FailedTests, TestCase, TestCommand, TestRunProblem};
+use crate::testing::results::{FailedTests, TestCase, TestCommand, TestRunProblem, TestsNotRun};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -25,6 +25,9 @@ pub struct TestReport {
     /// The number of tests that were not selected, where the runner tells.
     #[serde(skip_serializing_if = "is_zero")]
     pub deselected: u64,
+    /// The tests that the run left out, although nothing in the request did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_run: Vec<TestsNotRun>,
     /// The reason why the run as a whole is no success, beyond failing tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<TestRunProblem>,
@@ -89,6 +92,7 @@ impl TestReport {
             skipped: 0,
             flaky: 0,
             deselected: 0,
+            not_run: Vec::new(),
             error: None,
             tests: Vec::new(),
             omitted_failures: 0,

@@ -37,6 +37,9 @@ impl TestReport {
         for diagnostic in &self.diagnostics {
             let _ = write!(text, "\n{diagnostic}");
         }
+        for tests in &self.not_run {
+            let _ = write!(text, "\nnot run: {tests}");
+        }
         for note in &self.notes {
             let _ = write!(text, "\nnote: {note}");
         }

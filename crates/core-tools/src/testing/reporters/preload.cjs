@@ -78,6 +78,7 @@ const start = () => {
     program: isNodeTest || !owner ? "node" : owner.name,
     arguments: owner ? process.argv.slice(2) : [...process.execArgv, ...process.argv.slice(1)],
     folder: process.cwd(),
+    parent: process.ppid,
     script: process.env.npm_lifecycle_event,
   });
   let found = false;
@@ -189,8 +190,28 @@ const start = () => {
     } else if (!found && /(^|[\\/])mocha(\.js)?$/.test(request) && typeof exports?.prototype?.run === "function" && "loadFiles" in exports.prototype) {
       Module._load = load;
       addToMocha(exports, packageOf(Module._resolveFilename(request, parent, isMain))?.version);
+    } else if (/(^|[\\/])tape([\\/]index\.js)?$/.test(request) && typeof exports?.only === "function" && !exports.only.toString().includes("isTold")) {
+      addToTape(exports);
     }
     return exports;
+  };
+
+  // Tape tells nothing of the tests that `.only` leaves out.
+  const addToTape = (tape) => {
+    const { only } = tape;
+    let isTold = false;
+    const told = function (...words) {
+      if (!isTold) {
+        const frame = new Error().stack.split("\n").find((line, index) => index > 1 && !line.includes("node_modules") && !line.includes(__filename));
+        const place = /([^()\s]+:\d+):\d+\)?$/.exec(frame ?? "");
+        const file = place ? ` (${path.relative(process.cwd(), place[1].replace(/^file:\/\//, ""))})` : "";
+        events.write({ event: "note", message: `only one test of tape ran because of \`.only\`${file}; tape does not tell of the others` });
+      }
+      isTold = true;
+      return only.apply(this, words);
+    };
+    tape.only = told;
+    if (tape.test?.only === only) tape.test.only = told;
   };
 
   const addToVitest = async () => {
@@ -260,4 +281,6 @@ const start = () => {
 
 // The link that started a package manager may have another name than its program.
 const names = [process.argv[1] ?? "", real(process.argv[1] ?? "")];
-if (isMainThread && !names.some((name) => PACKAGE_MANAGER.test(name))) start();
+// Deno takes `NODE_OPTIONS` as well. Its tests may not read our files, and it has a report of its own.
+const isNode = !process.versions.deno && !process.versions.bun;
+if (isNode && isMainThread && !names.some((name) => PACKAGE_MANAGER.test(name))) start();

@@ -82,6 +82,27 @@ if IS_MAIN or __name__ == "core_tools_pytest":
                 reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
                 write("test", name=report.nodeid, status="skipped", error=reason)
 
+        @pytest.hookimpl(optionalhook=True)
+        def pytest_warning_recorded(self, warning_message, when, nodeid, location):
+            self.warn(warning_message.category.__name__, str(warning_message.message), nodeid)
+
+        def warn(self, category, message, nodeid):
+            """Tells what pytest only warns of: tests that do not run, and failures beside the tests."""
+            first = next(iter(message.strip().splitlines()), "")
+            if category == "PytestCollectionWarning":
+                why, _, file = first.partition(" (from: ")
+                name = why.split("'")[1] if why.count("'") > 1 else why
+                place = nodeid or file.rstrip(")")
+                write("not_run", what=f"{place}::{name}" if place else name, why=f"pytest does not collect it: {why}")
+            elif category == "PytestUnhandledCoroutineWarning":
+                write("not_run", what=nodeid, why=f"pytest does not run it: {first}")
+            elif category == "PytestReturnNotNoneWarning":
+                write("note", message=f"{nodeid} returns a value, which pytest does not look at: {first}")
+            elif category in ("PytestUnhandledThreadExceptionWarning", "PytestUnraisableExceptionWarning"):
+                # Later versions end it with advice.
+                lines = message.partition("Enable tracemalloc")[0].strip().splitlines()
+                write("note", message=f"beside the tests, in {nodeid or 'the run'}: {first}: {lines[-1] if lines else ''}")
+
         def pytest_runtest_logstart(self, nodeid, location):
             self.tests[nodeid] = {"file": location[0], "line": (location[1] or 0) + 1, "ms": 0.0, "seen": [],
                                   "again": False}
@@ -113,10 +134,17 @@ if IS_MAIN or __name__ == "core_tools_pytest":
             if report.when != "teardown":
                 test["again"] = False
             status = error = None
+            subtest = subtest_of(report)
+            if subtest and report.skipped:
+                # The test around it has a result of its own.
+                reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+                name = subtest.strip().rstrip(":")
+                write("not_run", what=f"{report.nodeid}: {name}", why=f"the subtest was skipped: {reason}")
+                return
             if report.failed:
                 status = "failed" if report.when == "call" else "errored"
                 output = "".join(f"\n--- {name} ---\n{text}" for name, text in report.sections if text.strip())
-                error = subtest_of(report) + report.longreprtext + output
+                error = subtest + report.longreprtext + output
             elif report.skipped:
                 status = "skipped"
                 longrepr = report.longrepr

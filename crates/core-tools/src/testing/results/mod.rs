@@ -7,6 +7,7 @@ mod problem;
 mod test_case;
 mod test_command;
 mod test_results;
+mod tests_not_run;
 
 pub(crate) use counts::TestCounts;
 pub(crate) use excerpt::OutputExcerpt;
@@ -15,3 +16,4 @@ pub use problem::{TestRunProblem, TestRunProblemKind};
 pub use test_case::{TestCase, TestStatus};
 pub use test_command::TestCommand;
 pub(crate) use test_results::{PrintedSummary, RunnerEndMarker, TestProcessReport, TestResults};
+pub use tests_not_run::TestsNotRun;

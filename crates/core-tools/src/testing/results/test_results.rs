@@ -4,6 +4,7 @@ use super::counts::TestCounts;
 use super::excerpt::OutputExcerpt;
 use super::problem::{TestRunProblem, TestRunProblemKind};
 use super::test_case::{TestCase, TestStatus};
+use super::tests_not_run::TestsNotRun;
 use crate::ci::Diagnostic;
 use process_runner::clean;
 use std::borrow::Cow;
@@ -33,6 +34,8 @@ pub(crate) struct TestResults {
     pub(crate) deselected: u64,
     /// The runner writes its report at its end, and has not.
     pub(crate) report_is_missing: bool,
+    /// The tests that the runner has passed over.
+    pub(crate) not_run: Vec<TestsNotRun>,
     /// Further facts for the report.
     pub(crate) notes: Vec<String>,
     /// The runner's own totals, where it writes any.
@@ -82,6 +85,8 @@ pub(crate) struct TestProcessReport {
     pub(crate) folder: String,
     /// The script of the package that started it.
     pub(crate) script: Option<String>,
+    /// Another process that is known started it: it is no command of a script.
+    pub(crate) is_started_by_another: bool,
     /// The runner that was found in it, and that reports its tests.
     pub(crate) runner: Option<String>,
     /// The reason why the runner in it cannot report its tests.
@@ -167,6 +172,7 @@ impl TestResults {
         let flaky = self.flaky + other.flaky;
         self.deselected = self.deselected.saturating_add(other.deselected);
         self.notes.extend(other.notes);
+        TestsNotRun::merge(&mut self.not_run, other.not_run);
         for test in other.tests {
             self.add_test(test);
         }

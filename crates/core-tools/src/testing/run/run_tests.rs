@@ -3,15 +3,18 @@
 use super::new_files::UntrackedFilesBeforeTests;
 use super::step_runner::StepRunner;
 use crate::ci::Commands;
-use crate::ci::shell_quote::shell_quote;
+use crate::shell_quote::shell_quote;
 use crate::testing::error::TestError;
+use crate::testing::not_run::TestLister;
 use crate::testing::plan::{
     self, ENVIRONMENT_FILE, EnvironmentAddition, PROGRAMS, REPORTERS, ReportFolder, environment_manager,
 };
 use crate::testing::project_command::commands_not_run;
 use crate::testing::report::{StepCommands, TestReport, locate_in_project, merge, present};
 use crate::testing::request::RunTests;
-use crate::testing::results::{FailedTests, TestCase, TestCounts, TestResults, TestStatus};
+use crate::testing::results::{
+    FailedTests, TestCase, TestCounts, TestResults, TestRunProblemKind, TestStatus,
+};
 use crate::testing::runner::TestRunner;
 use crate::testing::target::{TestFilter, TestTarget, select};
 use crate::testing::verdict::StepVerdict;
@@ -107,6 +110,18 @@ pub async fn run_tests(
     let elapsed = started.elapsed();
     let mut report = merge(target.runner, verdicts);
     report.commands.extend(step_commands.into_commands());
+    let lister = TestLister { commands, project: &target.project, env: &request.env, cancel };
+    let was_ended = report.error.as_ref().is_some_and(|error| {
+        matches!(error.kind, TestRunProblemKind::TimedOut | TestRunProblemKind::Cancelled)
+    });
+    let is_whole_run = target.filter == TestFilter::default() && target.arguments.is_empty();
+    lister.add_only(&mut report);
+    if is_whole_run && !was_ended && report.passed + report.failed + report.skipped > 0 {
+        if target.project_command.is_none() {
+            lister.add_to(&mut report, target.runner).await;
+        }
+        lister.add_unreported_files(&mut report);
+    }
     if let Some(before) = untracked_before
         && let Some(after) = UntrackedFilesBeforeTests::list(commands, &target.project, cancel).await
     {

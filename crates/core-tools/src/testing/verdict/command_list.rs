@@ -1,87 +1,16 @@
 //! The commands of a project's test command, and the processes that were found to be of each.
 
-use crate::ci::shell_quote::shell_join;
-use crate::testing::project_command::{CommandPart, ScriptCommand, file_name, split_commands};
+use super::command_words::{
+    CommandPartMatch, WITH_REPORTER, is_command_of, may_run_tests, may_start, names, starts_packages,
+};
+use super::ignored_failure::IgnoredFailure;
+use crate::shell_quote::shell_join;
+use crate::testing::project_command::CommandPart;
 use crate::testing::results::{TestCommand, TestProcessReport, TestRunProblem, TestRunProblemKind};
 use std::path::Path;
 
 /// The name that TAP from standard output has in place of its runner's.
 const TAP: &str = "tap";
-/// Programs that run no tests, whatever their text looks like: they print what is in a file or comes from another one.
-const NO_RUNNERS: &[&str] = &[
-    "[",
-    "awk",
-    "biome",
-    "cat",
-    "cd",
-    "chmod",
-    "command",
-    "cp",
-    "curl",
-    "cut",
-    "echo",
-    "eslint",
-    "exit",
-    "export",
-    "false",
-    "faucet",
-    "grep",
-    "hash",
-    "head",
-    "jq",
-    "less",
-    "ls",
-    "mkdir",
-    "more",
-    "mv",
-    "nl",
-    "pip",
-    "pip3",
-    "printf",
-    "prettier",
-    "rg",
-    "rimraf",
-    "rm",
-    "ruff",
-    "sed",
-    "set",
-    "sleep",
-    "sort",
-    "standard",
-    "tac",
-    "tail",
-    "tap-difflet",
-    "tap-dot",
-    "tap-min",
-    "tap-nyan",
-    "tap-parser",
-    "tap-spec",
-    "tee",
-    "test",
-    "touch",
-    "tr",
-    "true",
-    "tsc",
-    "tslint",
-    "type",
-    "wget",
-    "xo",
-];
-/// Runners that hold a reporter of ours, where they are started as usual.
-const WITH_REPORTER: &[&str] =
-    &["ava", "jest", "mocha", "node", "playwright", "pytest", "rspec", "unittest", "vitest"];
-/// Other runners, and programs that start some.
-const WITHOUT_REPORTER: &[&str] = &[
-    "behave", "busted", "bats", "bun", "cargo", "composer", "ctest", "cucumber", "cypress", "deno", "dotnet",
-    "go", "gradle", "gradlew", "jasmine", "just", "karma", "make", "mix", "mvn", "mvnw", "nextest", "nose2",
-    "nox", "pest", "phpunit", "prove", "rake", "stestr", "swift", "tape", "tap", "tox", "trial", "zig",
-];
-/// Programs that run a file.
-const INTERPRETERS: &[&str] = &[
-    "bash", "bundle", "dash", "elixir", "java", "julia", "lua", "perl", "php", "pypy3", "python", "python3",
-    "ruby", "sh", "ts-node", "tsx", "uv", "zsh",
-];
-
 /// The commands of a project's test command: those that its files name, and those that were found while it ran.
 pub(super) struct CommandList<'a> {
     parts: &'a [CommandPart],
@@ -90,6 +19,8 @@ pub(super) struct CommandList<'a> {
     pub(super) commands: Vec<TestCommand>,
     /// The part that each process is.
     part_of: Vec<Option<usize>>,
+    /// The commands that failed without a report.
+    pub(super) ignored_failures: Vec<IgnoredFailure>,
 }
 
 impl<'a> CommandList<'a> {
@@ -107,8 +38,13 @@ impl<'a> CommandList<'a> {
                 "it did not run, or holds no reporter of ours, so that its exit code is not known".to_owned(),
             ),
         });
-        let mut list =
-            Self { parts, folder, commands: commands.collect(), part_of: vec![None; processes.len()] };
+        let mut list = Self {
+            parts,
+            folder,
+            commands: commands.collect(),
+            part_of: vec![None; processes.len()],
+            ignored_failures: Vec::new(),
+        };
         list.match_parts(processes);
         list
     }
@@ -180,6 +116,10 @@ impl<'a> CommandList<'a> {
         let index = match (process.is_printed(), runner) {
             (false, _) => self.part_of.get(process_index).copied().flatten(),
             (true, TAP) => self.only_silent_part(),
+            // Each of their runs is a report, in the order of the commands.
+            (true, "bun" | "deno" | "phpunit") => {
+                self.first_silent_part_with(runner).or_else(|| self.only_silent_part())
+            }
             (true, runner) => self.only_silent_part_with(runner).or_else(|| self.only_silent_part()),
         };
         let command = match index {
@@ -213,6 +153,9 @@ impl<'a> CommandList<'a> {
 
     /// Adds a process without a report: a part of the command, or something that one of them started.
     pub(super) fn add_without_report(&mut self, process_index: usize, process: &TestProcessReport) {
+        if self.is_command_whose_failure_counts(process) {
+            self.ignored_failures.extend(IgnoredFailure::of(process, self.folder));
+        }
         let Some(index) = self.part_of.get(process_index).copied().flatten() else { return };
         let Some(command) = self.commands.get_mut(index) else { return };
         command.exit_code = process.exit_code;
@@ -225,6 +168,31 @@ impl<'a> CommandList<'a> {
         });
     }
 
+    /// Returns true if a process runs a file of the project as a command of its own, once or in a loop, and no shell looks
+    /// at its exit code. What other programs start may be meant to fail.
+    fn is_command_whose_failure_counts(&self, process: &TestProcessReport) -> bool {
+        let runs_file = ["node", "python", "ruby"].contains(&process.program.as_str());
+        if !runs_file || process.is_started_by_another {
+            return false;
+        }
+        let mut fitting =
+            self.parts.iter().enumerate().filter(|(index, _)| self.match_of(*index, process).is_some());
+        match fitting.next() {
+            // A server is ended by the script that has started it.
+            Some((_, part)) => {
+                let is_used = |part: &CommandPart| part.command.is_condition() || part.command.is_background;
+                !is_used(part) && !fitting.any(|(_, part)| is_used(part))
+            }
+            None => self.parts.is_empty() && process.exit_code.is_some(),
+        }
+    }
+
+    /// Returns true if a command without a report may have started a runner of which nothing is known, however it ended
+    /// itself.
+    pub(super) fn may_have_started_a_runner(&self) -> bool {
+        self.parts.is_empty() || (0..self.parts.len()).any(|index| self.is_silent(index))
+    }
+
     /// Returns true unless what was read from standard output stands within the output of something else: the lines
     /// that a test prints are no report of another runner.
     pub(super) fn may_have_printed(&self, process: &TestProcessReport, runner: &str) -> bool {
@@ -234,7 +202,9 @@ impl<'a> CommandList<'a> {
         match runner {
             // One command may print several documents.
             TAP => (0..self.parts.len()).any(|index| self.is_silent(index) || self.has_printed_tap(index)),
-            "go" | "cargo" => self.parts.iter().any(|part| may_start(&part.command, runner)),
+            "bun" | "cargo" | "deno" | "go" | "phpunit" => {
+                self.parts.iter().any(|part| may_start(&part.command, runner))
+            }
             _ => true,
         }
     }
@@ -257,21 +227,32 @@ impl<'a> CommandList<'a> {
         // Reports of processes that are no command of the project: what one of them started.
         let others = self.commands.get(self.parts.len()..).unwrap_or_default();
         let mut others: Vec<_> = others.iter().filter_map(|command| command.runner.as_deref()).collect();
-        let mut unknown = Vec::new();
-        for (index, part) in self.parts.iter().enumerate() {
-            let Some(command) = self.commands.get(index) else { continue };
-            if !part.command.hides_its_tests() || command.runner.is_some() || command.exit_code == Some(0) {
-                continue;
-            }
-            let is_printed = |runner: &&str| ["cargo", "go"].contains(runner) && names(&part.command, runner);
+        // Returns true if a report that is of no command yet may be of this one, and takes it.
+        let mut takes_report = |part: &CommandPart| {
+            let is_printed = |runner: &&str| {
+                ["bun", "cargo", "deno", "go", "phpunit"].contains(runner) && names(&part.command, runner)
+            };
             if others.iter().any(is_printed) {
-                continue;
+                return true;
             }
             // The report of a runner that holds ours is that of its own command, and not of another one.
             let own = WITH_REPORTER.iter().copied().find(|runner| part.command.names_runner(runner));
-            match others.iter().position(|runner| own.is_none_or(|own| own == *runner)) {
-                Some(other) => drop(others.remove(other)),
-                None => unknown.push(part.command.text.as_str()),
+            let found = others.iter().position(|runner| own.is_none_or(|own| own == *runner));
+            found.map(|index| others.remove(index)).is_some()
+        };
+        let is_open = |index: &usize| {
+            let command = self.commands.get(*index);
+            command.is_some_and(|command| command.runner.is_none() && command.exit_code != Some(0))
+        };
+        let open: Vec<_> = (0..self.parts.len()).filter(is_open).map(|index| &self.parts[index]).collect();
+        // What is known to have succeeded may be what has reported.
+        for part in open.iter().filter(|part| !part.command.hides_its_tests() && part.command.names_tests()) {
+            takes_report(part);
+        }
+        let mut unknown = Vec::new();
+        for part in open.iter().filter(|part| part.command.hides_its_tests()) {
+            if !takes_report(part) {
+                unknown.push(part.command.text.as_str());
             }
         }
         unknown
@@ -345,6 +326,12 @@ impl<'a> CommandList<'a> {
         (named.next().is_none() && self.is_silent(first)).then_some(first)
     }
 
+    /// Returns the first part whose words name a runner and of which there is no report yet.
+    fn first_silent_part_with(&self, runner: &str) -> Option<usize> {
+        (0..self.parts.len())
+            .find(|index| names(&self.parts[*index].command, runner) && self.is_silent(*index))
+    }
+
     /// Returns the problem of a command that failed and whose TAP has no failure: it may have ended in the middle.
     pub(super) fn failed_beside_its_report(&self) -> Option<TestRunProblem> {
         self.commands.iter().filter(|command| command.runner.is_some()).find_map(|command| {
@@ -365,175 +352,6 @@ impl<'a> CommandList<'a> {
             .find(|command| command.runner.is_none() && command.exit_code.is_some_and(|code| code != 0));
         failed.map(|command| format!("`{}`", command.command))
     }
-}
-
-/// How well a process matches a part that it may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum CommandPartMatch {
-    /// Its arguments are others.
-    Other,
-    /// Only a shell or a wrapper knows the arguments.
-    Possible,
-    /// The arguments are the same.
-    Same,
-}
-
-impl CommandPartMatch {
-    fn of(part: &CommandPart, process: &TestProcessReport) -> Self {
-        // Of these the file has been compared, which is all that both have alike.
-        if ["node", "python"].contains(&process.program.as_str()) {
-            return Self::Same;
-        }
-        let program = process.program.rsplit('/').next().unwrap_or_default();
-        let runner = process.runner.as_deref().unwrap_or(program);
-        let is_name = |word: &String| {
-            let name = file_name(word);
-            name == program || name == runner || name.strip_prefix('_') == Some(program)
-        };
-        let words = &part.command.words;
-        match words.iter().rposition(is_name).and_then(|index| words.get(index + 1..)) {
-            Some(arguments) if arguments == process.arguments => Self::Same,
-            Some(arguments) if !arguments.iter().any(|word| is_of_shell(word)) => Self::Other,
-            _ => Self::Possible,
-        }
-    }
-}
-
-/// Returns true for a word that a shell or a wrapper replaces.
-fn is_of_shell(word: &str) -> bool {
-    word.contains(['$', '*', '?', '{', '[', '~', '`', '(', ')'])
-}
-
-/// Returns true if the words of a command name a program.
-fn names(command: &ScriptCommand, program: &str) -> bool {
-    command.words.iter().any(|word| file_name(word.trim_start_matches('(')) == program)
-}
-
-/// Returns true for a command that names a program, or that may start any: a script, a wrapper. Of some it is known that
-/// they do not.
-fn may_start(command: &ScriptCommand, program: &str) -> bool {
-    const OTHERS: [&str; 8] = ["ava", "jest", "mocha", "node", "pytest", "rspec", "tape", "vitest"];
-    if names(command, program) {
-        return true;
-    }
-    let name = command.program();
-    match command.inner_commands() {
-        Some(inner) => inner.iter().any(|inner| may_start(inner, program)),
-        None => !OTHERS.contains(&name) && !NO_RUNNERS.contains(&name),
-    }
-}
-
-/// Returns false for a command that runs no tests whatever it is given: `cat old.tap`.
-fn may_run_tests(command: &ScriptCommand) -> bool {
-    match command.inner_commands() {
-        Some(inner) => inner.iter().any(may_run_tests),
-        None => !NO_RUNNERS.contains(&command.program()),
-    }
-}
-
-/// Returns true for a command that starts those of other folders, and runs no tests of its own.
-fn starts_packages(command: &ScriptCommand) -> bool {
-    const STARTERS: [&str; 9] = ["bun", "lerna", "make", "npm", "npx", "nx", "pnpm", "turbo", "yarn"];
-    STARTERS.contains(&command.program()) && !WITH_REPORTER.iter().any(|runner| command.names_runner(runner))
-}
-
-impl ScriptCommand {
-    /// Returns the commands of `sh -c TEXT`.
-    fn inner_commands(&self) -> Option<Vec<Self>> {
-        match &self.words[..] {
-            [_, option, text, ..]
-                if option == "-c" && ["sh", "bash", "dash", "zsh"].contains(&self.program()) =>
-            {
-                Some(split_commands(text))
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns true if it runs tests, as far as its words say, and its failure is not passed on: by its script, or by a
-    /// shell that it starts.
-    fn hides_its_tests(&self) -> bool {
-        match self.inner_commands() {
-            Some(mut inner) => inner.iter_mut().any(|inner| {
-                inner.is_hidden |= self.is_hidden;
-                inner.hides_its_tests()
-            }),
-            None => self.is_hidden && self.names_tests(),
-        }
-    }
-
-    /// Returns true if its words take away what loads our reporter: `python -I`, `env -i`, `sudo`.
-    fn is_isolated(&self) -> bool {
-        const OTHER_ENVIRONMENTS: [&str; 6] = ["chroot", "docker", "doas", "podman", "ssh", "sudo"];
-        let is_option = |word: &String| word.starts_with('-') && !word.starts_with("--");
-        let of_python = self.words.iter().skip_while(|word| !file_name(word).starts_with("python")).skip(1);
-        // What is left of `env` are its options.
-        self.words.first().is_some_and(|word| word.starts_with('-'))
-            || self.words.iter().any(|word| OTHER_ENVIRONMENTS.contains(&word.as_str()))
-            || of_python.take_while(|word| is_option(word)).any(|word| word.contains(['I', 'E', 'S']))
-    }
-
-    fn names_runner(&self, runner: &str) -> bool {
-        match runner {
-            "node" => names(self, "node") && self.words.iter().any(|word| word == "--test"),
-            "pytest" => names(self, runner) || names(self, "py.test"),
-            "playwright" => names(self, runner) && self.words.iter().any(|word| word == "test"),
-            runner => names(self, runner),
-        }
-    }
-
-    /// Returns true if its words name a runner, or a file of tests that a program runs or that is one.
-    fn names_tests(&self) -> bool {
-        if NO_RUNNERS.contains(&self.program()) {
-            return false;
-        }
-        let is_build =
-            |word: &String| matches!(word.as_str(), "build" | "fmt" | "clippy" | "install" | "lint" | "vet");
-        let is_tool_of_build = self.words.get(1).is_some_and(is_build);
-        let names_runner = WITH_REPORTER.iter().any(|runner| self.names_runner(runner))
-            || (!is_tool_of_build && WITHOUT_REPORTER.iter().any(|runner| names(self, runner)));
-        let is_interpreter = |word: &String| {
-            let name = file_name(word);
-            INTERPRETERS.contains(&name) || name.starts_with("python3.") || name == "node"
-        };
-        let is_test = |word: &String| {
-            let name = word.to_lowercase();
-            !word.starts_with('-') && (name.contains("test") || name.contains("spec"))
-        };
-        let runs_file = match self.words.iter().position(is_interpreter) {
-            Some(at) => self.words.iter().skip(at + 1).any(is_test),
-            None => self.words.first().is_some_and(is_test),
-        };
-        names_runner || runs_file
-    }
-}
-
-/// Returns true if a process may run the command of a part.
-fn is_command_of(part: &CommandPart, process: &TestProcessReport) -> bool {
-    let words = &part.command.words;
-    let is_named = |name: &str| words.iter().any(|word| file_name(word) == name);
-    let program = process.program.rsplit('/').next().unwrap_or(&process.program);
-    // A script that runs its own tests.
-    if program == "python" {
-        return process.arguments.first().is_some_and(|script| words.contains(script));
-    }
-    if program == "unittest" {
-        let is_python = |word: &String| file_name(word).starts_with("python");
-        let is_django = is_named("manage.py") || is_named("django-admin");
-        return is_named(program) || is_django || words.first().is_some_and(is_python);
-    }
-    if program != "node" {
-        let runner = process.runner.as_deref().unwrap_or(program);
-        return is_named(program) || is_named(runner) || is_named(&format!("_{program}"));
-    }
-    // The last word that is no option is the file, or the pattern of files.
-    let file = words.iter().rev().find(|word| !word.starts_with('-')).map_or("", String::as_str);
-    let file = file.trim_start_matches("./");
-    // A shell may have replaced a pattern, and node the folder.
-    let is_replaced = file == "." || file.contains(['*', '$', '{']);
-    let runs_file = is_replaced || process.arguments.iter().any(|argument| argument.ends_with(file));
-    (is_named("node") || part.command.program() == file_name(file))
-        && (runs_file || file_name(file) == "node")
 }
 
 /// Returns a process that is no part of the script, as it was started.

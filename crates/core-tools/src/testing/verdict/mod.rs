@@ -1,8 +1,10 @@
 //! The verdict on each step of a run: from its results, what it printed, and how its process ended.
 
 mod command_list;
+mod command_words;
 mod exit;
 mod explain;
+mod ignored_failure;
 mod judge;
 mod project;
 mod skipped_environments;

@@ -3,9 +3,10 @@
 use super::command_list::CommandList;
 use super::exit::RunnerExit;
 use super::explain::explain_failure;
+use super::ignored_failure::{failed_test_command, ignored_failures_note};
 use super::judge::judge;
 use super::skipped_environments::skipped_environments;
-use crate::ci::shell_quote::shell_join;
+use crate::shell_quote::shell_join;
 use crate::testing::plan::TestStep;
 use crate::testing::results::{
     PrintedSummary, RunnerEndMarker, TestCommand, TestCounts, TestProcessReport, TestResults, TestRunProblem,
@@ -45,6 +46,7 @@ pub(super) fn judge_project_command(
         let Some(runner) = process.runner.clone() else {
             failed_runner = failed_runner.or_else(|| runner_without_report(&process, exit));
             list.add_without_report(index, &process);
+            results.notes.append(&mut process.results.notes);
             continue;
         };
         if !list.may_have_printed(&process, &runner) {
@@ -62,8 +64,14 @@ pub(super) fn judge_project_command(
         let of_prove = || list.runs_prove().then(|| prove_failure(text)).flatten();
         let beside_report = || list.failed_beside_its_report();
         let of_summary = || printed_failure(&results.summaries, &list, counts);
+        let of_command = || failed_test_command(&list.ignored_failures);
         problems.extend(
-            failed_runner.or_else(beside_report).or_else(of_cargo).or_else(of_prove).or_else(of_summary),
+            failed_runner
+                .or_else(beside_report)
+                .or_else(of_cargo)
+                .or_else(of_prove)
+                .or_else(of_summary)
+                .or_else(of_command),
         );
     }
     // Among tests that ran, a runner that found none is not why the run as a whole has none.
@@ -203,6 +211,17 @@ fn unverified_note(
         let commands = unknown.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", ");
         return Some(format!(
             "not verified: nothing reported the tests of {commands}, and the test command succeeds whether or not they fail"
+        ));
+    }
+    if let Some(note) = ignored_failures_note(&list.ignored_failures) {
+        return Some(note);
+    }
+    if let Some(failure) = summaries.iter().find(|summary| summary.has_failures)
+        && list.may_have_started_a_runner()
+    {
+        return Some(format!(
+            "not verified: the output has `{}`, which {} prints if tests failed, and no report accounts for it: a command that reported no test may have started it, or a test printed it",
+            failure.line, failure.runner
         ));
     }
     let unreported = summaries.iter().find(|summary| {

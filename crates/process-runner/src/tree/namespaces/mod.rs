@@ -6,8 +6,10 @@
 mod init;
 mod mounts;
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +18,7 @@ use rustix::fs::{CWD, Mode, OFlags, fstat, open, openat, stat};
 use rustix::io::{Errno, write};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Signal, getegid, geteuid, pidfd_send_signal};
+use rustix::process::{Pid, Signal, getegid, geteuid, pidfd_send_signal};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, ThreadNameSpaceType, move_into_thread_name_spaces, set_capabilities,
 };
@@ -24,7 +26,9 @@ use rustix::thread::{
 use self::mounts::MountPlan;
 use super::NamespaceHandle;
 use super::adoption::{NamespaceInit, StartTicket};
-use super::child::{ChildProcess, become_init, enable_loopback, in_child};
+use super::child::{ChildProcess, become_init, enable_loopback, in_child, signal_namespace};
+use super::resource_control::{NamespaceLimit, PID_MAX_FILE};
+use super::sys::ChildFolder;
 use crate::confine::{AccessGrant, Confinement, SystemCallPermission};
 use crate::network_namespace::NetworkNamespace;
 
@@ -41,7 +45,12 @@ pub(super) struct Namespaces {
 
 impl Namespaces {
     /// Makes the namespaces of `confinement`, which are entered after `network` if that has a user namespace.
-    fn new(confinement: &Confinement, network_namespace: Option<&NamespaceHandle>) -> io::Result<Self> {
+    /// At most about `processes` processes and threads are in the PID namespace, where that is given.
+    fn new(
+        confinement: &Confinement,
+        network_namespace: Option<&NamespaceHandle>,
+        processes: Option<u32>,
+    ) -> io::Result<Self> {
         // Without privileges, all of it is done in a user namespace, in which the user has them.
         let user = (!geteuid().is_root()).then(|| (geteuid().as_raw(), getegid().as_raw()));
         let network = !confinement.allows_network();
@@ -69,6 +78,7 @@ impl Namespaces {
                 let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
                 enable_loopback(socket.as_fd())?;
             }
+            processes.map_or(Ok(()), limit_processes)?;
             plan.enter()?;
             let none = CapabilitySet::empty();
             Ok(set_capabilities(
@@ -108,6 +118,29 @@ impl Namespaces {
         Ok(move_into_thread_name_spaces(self.handle.as_fd(), self.kinds)?)
     }
 
+    /// Returns the first process of the PID namespace, which adopts the orphans there.
+    pub(super) fn init_pid(&self) -> Option<Pid> {
+        Pid::from_raw(self.init.pid)
+    }
+
+    /// Sends `signal` to every process in the PID namespace but the first.
+    fn signal_all(&self, signal: Signal) -> io::Result<()> {
+        let namespace = stat(format!("/proc/{}/ns/pid", self.init.pid))?.st_ino;
+        let kinds = self.kinds & (ThreadNameSpaceType::PROCESS_ID | ThreadNameSpaceType::USER);
+        let failed = || io::Error::other("the process did not return");
+        let work = || {
+            move_into_thread_name_spaces(self.handle.as_fd(), kinds)?;
+            // Only a child is in the PID namespace.
+            let (child, sent) = in_child(libc::SIGCHLD, || signal_namespace(signal, namespace))?;
+            child.reap();
+            sent.ok_or_else(failed)?
+        };
+        let _ticket = StartTicket::new();
+        let (child, sent) = in_child(libc::SIGCHLD, work)?;
+        child.reap();
+        sent.ok_or_else(failed)?
+    }
+
     fn is_alive(&self) -> bool {
         // A handle is readable when its process has ended.
         let mut ended = [PollFd::new(&self.handle, PollFlags::IN)];
@@ -132,6 +165,21 @@ impl Drop for Namespaces {
         // It fails if the process has ended, which is as well.
         let _ = pidfd_send_signal(&self.handle, Signal::KILL);
         self.init.reap();
+    }
+}
+
+/// The process numbers that a PID namespace does not give out again (`RESERVED_PIDS` of the kernel).
+const RESERVED_PIDS: u32 = 300;
+
+/// Limits the processes and threads in the PID namespace of the calling process, the only one there.
+// Called only where a namespace has a file of its own; see `has_namespace_pid_max`.
+fn limit_processes(count: u32) -> io::Result<()> {
+    let file = open(PID_MAX_FILE, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    // Numbers are given out in turn, and after the last one from `RESERVED_PIDS` on.
+    let text = RESERVED_PIDS.saturating_add(count.max(1)).to_string();
+    match write(&file, text.as_bytes())? {
+        written if written == text.len() => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
     }
 }
 
@@ -176,7 +224,7 @@ pub(super) fn may_write_proc(confinement: &Confinement) -> bool {
 /// Checks that this system lets this process make namespaces and enter them.
 pub(super) fn try_out() -> io::Result<()> {
     let confinement = Confinement::new().network(true);
-    let namespaces = Namespaces::new(&confinement, None)?;
+    let namespaces = Namespaces::new(&confinement, None, None)?;
     let _ticket = StartTicket::new();
     let (child, entered) = in_child(libc::SIGCHLD, || namespaces.enter())?;
     child.reap();
@@ -190,15 +238,23 @@ pub(super) struct FolderInside {
 }
 
 impl FolderInside {
+    /// Describes the folder of a start.
+    pub(super) fn of(folder: ChildFolder<'_>) -> io::Result<Self> {
+        match folder {
+            ChildFolder::Handle(handle) => Self::of_handle(handle),
+            ChildFolder::Path(path) => Self::of_path(Path::new(OsStr::from_bytes(path.to_bytes()))),
+        }
+    }
+
     /// Describes an open folder. A handle must not be taken along: by `..` it would lead to all that lies above it
     /// outside.
-    pub(super) fn of_handle(handle: BorrowedFd<'_>) -> io::Result<Self> {
+    fn of_handle(handle: BorrowedFd<'_>) -> io::Result<Self> {
         let status = fstat(handle)?;
         Ok(Self { path: mounts::path_of(handle)?, identity: Some((status.st_dev, status.st_ino)) })
     }
 
     /// Describes the folder that `path` leads to now.
-    pub(super) fn of_path(path: &Path) -> io::Result<Self> {
+    fn of_path(path: &Path) -> io::Result<Self> {
         let folder = openat(CWD, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { path: mounts::path_of(folder.as_fd())?, identity: None })
     }
@@ -230,6 +286,8 @@ struct KeptNamespaces {
     network: bool,
     writable_proc: bool,
     private_temp: bool,
+    /// The most processes, if that is limited here.
+    limit: Option<NamespaceLimit>,
     /// The network namespace with a user namespace in which these were made.
     outer: Option<NamespaceHandle>,
     made: Arc<Mutex<Option<Arc<Namespaces>>>>,
@@ -246,6 +304,7 @@ fn kept() -> MutexGuard<'static, Vec<KeptNamespaces>> {
 pub(super) fn prepared(
     confinement: &Confinement,
     network_namespace: Option<&NetworkNamespace>,
+    limit: Option<NamespaceLimit>,
 ) -> io::Result<Arc<Namespaces>> {
     let outer = network_namespace.map(NetworkNamespace::handle).filter(|handle| handle.needs_process());
     let identity = |grant: &AccessGrant| stat(&grant.path).ok().map(|status| (status.st_dev, status.st_ino));
@@ -259,6 +318,7 @@ pub(super) fn prepared(
             kept.network == network
                 && kept.writable_proc == writable_proc
                 && kept.private_temp == private_temp
+                && kept.limit == limit
                 && match (&kept.outer, outer) {
                     (None, None) => true,
                     (Some(one), Some(other)) => one.is_same(other),
@@ -276,6 +336,7 @@ pub(super) fn prepared(
                 network,
                 writable_proc,
                 private_temp,
+                limit: limit.clone(),
                 outer: outer.cloned(),
                 made: Arc::default(),
             },
@@ -289,7 +350,8 @@ pub(super) fn prepared(
         match &*made {
             Some(namespaces) if namespaces.is_alive() => Arc::clone(namespaces),
             _ => {
-                let namespaces = Arc::new(Namespaces::new(confinement, outer)?);
+                let processes = limit.map(|limit| limit.processes);
+                let namespaces = Arc::new(Namespaces::new(confinement, outer, processes)?);
                 *made = Some(Arc::clone(&namespaces));
                 namespaces
             }
@@ -298,6 +360,29 @@ pub(super) fn prepared(
     drop(made);
     remove_unused();
     Ok(namespaces)
+}
+
+/// A PID namespace in which nothing runs and nothing is forked, until this is dropped.
+pub(crate) struct FrozenNamespace(Arc<Namespaces>);
+
+impl Drop for FrozenNamespace {
+    fn drop(&mut self) {
+        // It fails if nothing is left there.
+        let _ = self.0.signal_all(Signal::CONT);
+    }
+}
+
+/// Stops every process in the PID namespace whose first process is `init`, so that a search finds all of them. `None` if that
+/// cannot be done now.
+pub(crate) fn freeze_namespace(init: Pid) -> Option<FrozenNamespace> {
+    let made: Vec<_> = kept().iter().map(|kept| Arc::clone(&kept.made)).collect();
+    let namespaces = made.iter().find_map(|made| {
+        // One that is being made takes a while, and is none that is looked for.
+        let made = made.try_lock().ok()?;
+        made.as_ref().filter(|namespaces| namespaces.init_pid() == Some(init)).map(Arc::clone)
+    })?;
+    namespaces.signal_all(Signal::STOP).ok()?;
+    Some(FrozenNamespace(namespaces))
 }
 
 /// Drops the oldest sets that nothing uses, if there are too many.
@@ -310,6 +395,15 @@ fn remove_unused() {
     }
     drop(kept);
     // Outside the lock, because the end of a set takes a while.
+    drop(removed);
+}
+
+/// Drops the sets that were made inside `outer` and that nothing uses.
+pub(super) fn remove_unused_in(outer: &NamespaceHandle) {
+    let is_inside = |kept: &KeptNamespaces| kept.outer.as_ref().is_some_and(|own| own.is_same(outer));
+    let mut kept = kept();
+    let removed: Vec<_> = kept.extract_if(.., |kept| is_inside(kept) && kept.is_unused()).collect();
+    drop(kept);
     drop(removed);
 }
 

@@ -37,7 +37,8 @@ def begin_process(program, arguments=None):
     """Tells of the process, in which a runner may end before it reports."""
     script = os.environ.get("TOX_ENV_NAME") or os.environ.get("NOX_CURRENT_SESSION")
     arguments = sys.argv[1:] if arguments is None else arguments
-    write("process", program=program, arguments=arguments, folder=os.getcwd(), script=script)
+    write("process", program=program, arguments=arguments, folder=os.getcwd(), parent=os.getppid(),
+          script=script)
 
 
 def begin_runner(runner):
@@ -63,3 +64,25 @@ def leave():
         else:
             del os.environ[name]
     sys.path[:] = [folder for folder in sys.path if folder != HERE]
+
+
+def watch_exit():
+    """Returns a function that gives the exit code with which the process fails, as far as it is known while it ends."""
+    code = None
+    leave_process = sys.exit
+
+    def told(status=None):
+        nonlocal code
+        code = status
+        leave_process(status)
+
+    sys.exit = told
+
+    def failure():
+        if hasattr(sys, "last_type"):
+            return 1
+        if code is None or code is False or code == 0:
+            return None
+        return code & 0xFF if isinstance(code, int) else 1
+
+    return failure

@@ -163,6 +163,14 @@ def install(arguments=None, fails_if_empty=False, script=None):
     if arguments is None:
         # Before its tests, so that its report is not taken for that of another script.
         own.begin_process("python", script)
+        failure = own.watch_exit()
+
+        def failed_without_run():
+            code = failure()
+            if not state["has_run"] and code is not None:
+                own.write("exit", code=code)
+
+        atexit.register(failed_without_run)
     else:
         own.begin_process("unittest", arguments)
         atexit.register(died_early)

@@ -36,19 +36,40 @@ def django_arguments():
     return None
 
 
-def script_with_unittest():
-    """Returns the file and the arguments of a script that runs its own tests."""
+def script_arguments():
+    """Returns the file and the arguments of a script of the project."""
     words = getattr(sys, "orig_argv", [])
     at = next((index for index in range(1, len(words)) if not words[index].startswith("-")), 0)
     script = words[at] if at else ""
-    if "-m" in words[:at] or "-c" in words[:at] or not script.endswith(".py"):
+    if "-m" in words[:at] or "-c" in words[:at] or not script.endswith(".py") or "site-packages" in script:
         return None
+    return words[at:]
+
+
+def uses_unittest(script):
+    """Returns true if a script may run its own tests."""
     try:
         with open(script, encoding="utf-8", errors="replace") as file:
-            text = file.read(1 << 20)
+            return "unittest" in file.read(1 << 20)
     except OSError:
-        return None
-    return words[at:] if "unittest" in text else None
+        return False
+
+
+def tell_failure(script):
+    """Tells of a script that reports no test, if it fails: it may be a test."""
+    import atexit
+
+    import core_tools_events as own
+
+    failure = own.watch_exit()
+
+    def told():
+        code = failure()
+        if code is not None:
+            own.begin_process("python", script)
+            own.write("exit", code=code)
+
+    atexit.register(told)
 
 
 # Only where this module is loaded: a Python that ignores `PYTHONPATH` would not find the plug-in, and pytest would fail.
@@ -59,12 +80,14 @@ if "core_tools_pytest" not in plugins:
 load_next()
 of_unittest = unittest_arguments()
 of_django = django_arguments() if of_unittest is None else None
-script = script_with_unittest() if of_unittest is None and of_django is None else None
-if of_unittest is not None or of_django is not None or script is not None:
-    try:
+script = script_arguments() if of_unittest is None and of_django is None else None
+try:
+    if of_unittest is not None or of_django is not None or (script is not None and uses_unittest(script[0])):
         import core_tools_unittest
 
         # Of these two, later versions of the first fail where there is no test.
         core_tools_unittest.install(of_django if of_unittest is None else of_unittest, of_unittest is not None, script)
-    except Exception as error:  # A project may have a module of its own under one of these names.
-        sys.stderr.write("the reporter of unittest could not be added: %s\n" % error)
+    elif script is not None:
+        tell_failure(script)
+except Exception as error:  # A project may have a module of its own under one of these names.
+    sys.stderr.write("the reporter of unittest could not be added: %s\n" % error)

@@ -22,8 +22,20 @@ module CoreToolsEvents
     "#{text[0, longest / 2]}[... #{text.length - longest} characters left out ...]#{text[-longest / 2, longest / 2]}"
   end
 
+  class << self
+    # True once a runner in the process reports its tests.
+    attr_reader :has_begun
+  end
+
+  # Tells of a script that reports no test, and that failed: it may be a test.
+  def self.failed(script, code)
+    write(event: "process", program: "ruby", arguments: [script, *ARGV], folder: Dir.pwd, parent: Process.ppid)
+    write(event: "exit", code: code)
+  end
+
   # Tells of the process, and that a runner in it reports its tests.
   def self.begin(program, runner)
+    @has_begun = true
     write(event: "process", program: program, arguments: ARGV.dup, folder: Dir.pwd)
     write(event: "runner", runner: runner)
   end

@@ -80,3 +80,11 @@ module CoreToolsTestUnit
   end
   trace.enable
 end
+
+at_exit do
+  code = $!.is_a?(SystemExit) ? $!.status : 1 if $! && !$!.is_a?(SignalException)
+  if code.to_i != 0 && $PROGRAM_NAME.end_with?(".rb") && !$PROGRAM_NAME.include?("/gems/")
+    require_relative "core_tools_events"
+    CoreToolsEvents.failed($PROGRAM_NAME, code) unless CoreToolsEvents.has_begun
+  end
+end
