@@ -42,7 +42,7 @@ fn patch(text: &str) -> RequestedCall {
 #[test]
 fn codex_runs_commands_and_reaches_files_through_the_executor_as_the_role_may() {
     let Some(home) = ClientHome::with("codex") else { return };
-    let installed = install(&home, &["--exec-timeout", "3"]);
+    let installed = install(&home, &["--exec-timeout", "8"]);
     assert!(installed.contains("environments.toml"), "{installed}");
     let outside = home.path("outside.txt");
     fs::write(&outside, "hello\n").unwrap();

@@ -23,12 +23,14 @@ mod policy;
 mod process;
 mod processes;
 pub mod protocol;
+mod refusal;
 mod rpc_error;
 mod sandbox;
 
 pub use connection::{ExecutorOptions, serve};
 pub use error::Error;
 pub use file_uri::{FileUriError, path_of_uri, uri_of_path};
-pub use policy::{CommandRequest, ExecutorPolicy, FileOperation, FileRequest, Refusal};
+pub use policy::{CommandRequest, ExecutorPolicy, FileOperation, FileRequest};
 pub use protocol::CODEX_VERSION;
+pub use refusal::Refusal;
 pub use sandbox::SandboxLimits;

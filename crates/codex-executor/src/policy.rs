@@ -1,5 +1,6 @@
 //! [`ExecutorPolicy`]: the decision about each command and each path.
 
+use crate::refusal::Refusal;
 use crate::sandbox::SandboxLimits;
 use process_runner::Command;
 use std::path::Path;
@@ -56,18 +57,6 @@ pub struct FileRequest<'a> {
     pub path: &'a Path,
     /// The name of the request.
     pub method: &'static str,
-}
-
-/// The reason why something may not be done, in words for a model.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refusal(String);
-
-impl Refusal {
-    /// Creates a refusal.
-    pub fn new(reason: impl Into<String>) -> Self {
-        Self(reason.into())
-    }
 }
 
 /// The decisions about what Codex asks for. They are made on blocking threads.

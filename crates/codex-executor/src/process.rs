@@ -18,7 +18,7 @@ const MAX_KEPT_BYTES: usize = 1 << 20;
 const QUIET: Duration = Duration::from_millis(100);
 /// The exit code of a process that its time limit has ended, as of timeout(1).
 const TIMED_OUT: i32 = 124;
-/// What is added to the number of the signal that ended a process, as shells do.
+/// The exit code of a process that a signal ended is this and the number of the signal, as in shells.
 const SIGNALED: i32 = 128;
 
 /// One process.
@@ -34,7 +34,7 @@ pub(crate) struct Process {
     last_seq: watch::Sender<u64>,
 }
 
-/// What is known of a process.
+/// The output that is kept of a process, and its end.
 #[derive(Debug, Default)]
 struct ProcessState {
     seq: u64,

@@ -1,7 +1,7 @@
 //! [`SandboxLimits`]: the sandbox that Codex asks its executor for.
 
 use crate::file_uri::path_of_uri;
-use crate::policy::Refusal;
+use crate::refusal::Refusal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 

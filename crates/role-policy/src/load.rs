@@ -469,6 +469,27 @@ impl<'a> PolicyLoader<'a> {
                         ),
                     );
                 }
+                if rule.commands.is_some() && !self.tools.is_empty() {
+                    let unlimited: Vec<&str> = facts
+                        .iter()
+                        .filter(|tool| !concerned(tool) && policy.runs_any_program(name, tool))
+                        .map(|tool| tool.name)
+                        .collect();
+                    if !unlimited.is_empty() {
+                        self.warn(
+                            rule.line,
+                            format!(
+                                "the rule `{}` of `{name}` limits commands, and `{}` of the same role {} any: name {} in its \
+                                 `tools`, or deny {}",
+                                rule.id,
+                                unlimited.join("`, `"),
+                                if unlimited.len() == 1 { "runs" } else { "run" },
+                                if unlimited.len() == 1 { "it" } else { "them" },
+                                if unlimited.len() == 1 { "it" } else { "them" },
+                            ),
+                        );
+                    }
+                }
                 for words in rule.commands.iter().flat_map(|commands| &commands.allowed) {
                     if let Some(why) = runs_anything(words) {
                         self.warn(

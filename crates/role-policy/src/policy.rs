@@ -212,6 +212,18 @@ impl Policy {
             && self.narrowing.as_ref().is_none_or(|narrowing| narrowing.sees(caller, tool))
     }
 
+    /// Returns true if `role` may have the tool run a program of its choice: nothing limits the command, and nobody is asked.
+    pub(crate) fn runs_any_program(&self, role: &str, tool: &ToolFacts<'_>) -> bool {
+        let takes_command = tool.effects.iter().any(|effect| matches!(effect, Effect::Runs { .. }));
+        takes_command
+            && match &*self.role(role).verdict(tool) {
+                ToolVerdict::Visible { ask: None, rules, .. } => {
+                    rules.iter().all(|rule| rule.commands.is_none())
+                }
+                ToolVerdict::Visible { .. } | ToolVerdict::Hidden(_) => false,
+            }
+    }
+
     /// Judges one call. `tool` must be the facts of the tool that `call` names, and `effects` finds out where
     /// its arguments lead.
     ///

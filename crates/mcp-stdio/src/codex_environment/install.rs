@@ -76,7 +76,7 @@ fn read(path: &Path) -> String {
 pub(crate) struct CodexEnvironmentState {
     /// The file.
     pub(crate) path: PathBuf,
-    /// What keeps the entry from being the only way, and what to do about it.
+    /// The reason why the entry is not the only way, and the remedy.
     pub(crate) problem: Option<(String, &'static str)>,
 }
 

@@ -41,7 +41,7 @@ pub(super) async fn codex_environment(runner: &Runner) -> Vec<DoctorFinding> {
         None => ok("executor", detail),
         Some((problem, remedy)) => note("executor", format!("{detail}; {problem}"), remedy),
     }];
-    let limits = Limits::default().timeout(Duration::from_secs(10));
+    let limits = Limits::default().timeout(Duration::from_secs(20));
     let asked = runner.run(Command::new("codex", "/").arg("--version").limits(limits)).await;
     let said = asked.ok().map(|output| output.stdout.text().trim().to_owned()).unwrap_or_default();
     // `codex-cli 0.169.0`.

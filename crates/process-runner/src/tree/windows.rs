@@ -204,7 +204,7 @@ pub(crate) fn launch(
     inherited: &InheritedEnv,
     _busy_retry: Duration,
     run: RunId,
-    ChildPipeEnds(runtime): ChildPipeEnds,
+    ChildPipeEnds(runtime): &ChildPipeEnds,
     is_abandoned: &(dyn Fn() -> bool + Sync),
 ) -> Result<StartedLeader, SpawnError> {
     let _in_runtime = runtime.enter();

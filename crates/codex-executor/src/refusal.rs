@@ -1,0 +1,13 @@
+//! [`Refusal`]: the reason why something may not be done.
+
+/// The reason why something may not be done, in words for a model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refusal(String);
+
+impl Refusal {
+    /// Creates a refusal.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
