@@ -213,7 +213,7 @@ fn env(visitor: &mut impl LineVisitor, arguments: &[ShellWord]) -> Result<(), Sh
     for (option, value) in &found.options {
         match (option.as_str(), value.as_ref().and_then(ShellWord::value)) {
             ("u" | "unset", Some(name)) => {
-                visitor.assign_for_programs(name.to_owned(), AssignedValue::Number)
+                visitor.assign_for_programs(name.to_owned(), AssignedValue::Number);
             }
             ("C" | "chdir", Some(folder)) => visitor.folder(folder),
             ("u" | "unset" | "C" | "chdir", None) => visitor.folder_varies(),
