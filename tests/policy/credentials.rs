@@ -222,7 +222,7 @@ fn git_npm_pip_and_cargo_use_it_under_confinement() {
     let source = Project::with([("a.txt", "text")]);
     source.git(&["init", "-q", "-b", "main"]);
     source.git(&["add", "."]);
-    source.git(&["commit", "-q", "-m", "first"]);
+    source.git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "first"]);
     let served = origin.files.join("served/repository.git");
     source.git(&["clone", "-q", "--bare", ".", served.to_str().unwrap()]);
     source.git_in(served.to_str().unwrap(), &["update-server-info"]);
