@@ -196,8 +196,10 @@ fn a_program_uses_a_credential_that_neither_its_environment_nor_its_memory_holds
     assert!(refused.contains("Permission denied") || refused.contains("Read-only"), "{refused}");
 }
 
+/// npm is not among them: through any proxy, it verifies the name `localhost` where the registry is an address, and a name
+/// is only in the tests of `egress-proxy`.
 #[test]
-fn git_npm_pip_and_cargo_use_it_under_confinement() {
+fn git_pip_and_cargo_use_it_under_confinement() {
     let Some(()) = possible() else { return };
     let origin = Origin::start();
     let fixture = PolicyFixture::by(&origin.policy("{ variable = \"REGISTRY_TOKEN\" }"), []);
@@ -222,23 +224,12 @@ fn git_npm_pip_and_cargo_use_it_under_confinement() {
     let source = Project::with([("a.txt", "text")]);
     source.git(&["init", "-q", "-b", "main"]);
     source.git(&["add", "."]);
-    source.git(&["commit", "-q", "-m", "first"]);
+    source.git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "first"]);
     let served = origin.files.join("served/repository.git");
     source.git(&["clone", "-q", "--bare", ".", served.to_str().unwrap()]);
     source.git_in(served.to_str().unwrap(), &["update-server-info"]);
     let said = run(&["git", "clone", "-q", &origin.url("/repository.git"), "copy"]);
     assert_eq!(fixture.project.read("copy/a.txt"), "text", "{said}");
-
-    let tarball = origin.url("/tiny.tgz");
-    origin.serve("npm/tiny", &format!(
-        r#"{{"name":"tiny","dist-tags":{{"latest":"1.2.3"}},"versions":{{"1.2.3":{{"name":"tiny","version":"1.2.3","dist":{{"tarball":"{tarball}"}}}}}}}}"#
-    ));
-    let registry = format!("--registry={}", origin.url("/npm/"));
-    if require(Command::new("npm").arg("--version").output().ok(), "no npm; apt install npm").is_some() {
-        let said =
-            run(&["npm", "view", "tiny", "version", &registry, "--fetch-retries=0", "--no-update-notifier"]);
-        assert!(said.contains("1.2.3"), "{said}");
-    }
 
     // Python's registry is a folder, whose page the server of the test has under its name.
     origin.serve("simple/tiny/index", "");
@@ -282,7 +273,7 @@ fn git_npm_pip_and_cargo_use_it_under_confinement() {
     );
 
     let heads = origin.take_heads();
-    for client in ["git/", "npm/", "pip/", "cargo/"] {
+    for client in ["git/", "pip/", "cargo/"] {
         let own: Vec<_> = heads
             .iter()
             .filter(|head| header(head, "User-Agent").is_some_and(|agent| agent.contains(client)))

@@ -2,26 +2,23 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::answer::answer;
 use crate::client_hello::{self, FirstBytes};
 use crate::client_stream::ClientStream;
 use crate::denial::{Denial, DenialReason};
-use crate::host::Host;
 use crate::http::{self, BodyFraming, HeadError};
 use crate::proxy_state::{ConnectError, Destination, ProxyState};
+use crate::server_name::{UNRECOGNIZED_NAME, judge_server_name};
 use crate::socks5::{self, SocksReply};
 use crate::tunnel::{self, Activity};
 
 /// The first byte of SOCKS5.
 const SOCKS5: u8 = 5;
-
-/// A fatal TLS alert, `unrecognized_name` (RFC 6066), for a client whose handshake is refused.
-pub(crate) const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
 /// Serves a client to the end of its connection. Errors end only this connection.
 pub(crate) async fn serve(state: &Arc<ProxyState>, stream: TcpStream) -> io::Result<()> {
@@ -100,29 +97,6 @@ async fn serve_http(state: &Arc<ProxyState>, mut client: ClientStream) -> io::Re
     }
 }
 
-/// The most that is read of a client that was answered and goes on sending, and the time for it.
-const MAX_DISCARDED: u64 = 256 << 10;
-const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Answers a request that is not carried out, and closes the connection.
-pub(crate) async fn answer(
-    mut client: impl AsyncRead + AsyncWrite + Unpin,
-    status: &str,
-    text: &str,
-) -> io::Result<()> {
-    let answer = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}\n",
-        text.len() + 1
-    );
-    client.write_all(answer.as_bytes()).await?;
-    client.shutdown().await?;
-    // Closed with bytes that nobody read, the connection would be reset, and the answer lost.
-    let mut rest = client.take(MAX_DISCARDED);
-    let mut nowhere = tokio::io::sink();
-    let _ = timeout(DISCARD_TIMEOUT, tokio::io::copy(&mut rest, &mut nowhere)).await;
-    Ok(())
-}
-
 /// Carries one plain HTTP request and its response.
 async fn forward(
     state: &Arc<ProxyState>,
@@ -159,7 +133,7 @@ async fn carry(
     server.set_nodelay(true)?;
     #[cfg(feature = "credentials")]
     if let Some(host) = state.intercepted_host(destination) {
-        return crate::interception::serve(state, client, server, destination, host).await;
+        return crate::interception::exchange::serve(state, client, server, destination, host).await;
     }
     let (mut client_reader, mut client_writer) = tokio::io::split(client);
     let (mut server_reader, mut server_writer) = server.into_split();
@@ -221,28 +195,4 @@ async fn first_bytes(
     });
     let reason = judged.await.unwrap_or_else(|elapsed| Err(io::Error::from(elapsed)))?;
     Ok((bytes, reason))
-}
-
-/// Returns the reason to refuse a handshake that asks for this server.
-pub(crate) fn judge_server_name(
-    state: &ProxyState,
-    destination: &Destination,
-    server_name: Option<&str>,
-) -> Option<DenialReason> {
-    match (&destination.host, server_name) {
-        (Host::Address(_), None) => None,
-        (Host::Name(_), None) => Some(DenialReason::NoServerName),
-        (host, Some(name)) => match Host::parse(name) {
-            Ok(name) if name == *host => None,
-            // An address that is allowed may serve names, which have to be allowed too.
-            Ok(name) if matches!(host, Host::Address(_)) => {
-                match state.hosts.check(&name, destination.port) {
-                    Ok(()) => None,
-                    Err(_) => Some(DenialReason::ServerName(name)),
-                }
-            }
-            Ok(name) => Some(DenialReason::ServerName(name)),
-            Err(_) => Some(DenialReason::NotTls),
-        },
-    }
 }

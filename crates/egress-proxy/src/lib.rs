@@ -7,6 +7,8 @@
 mod address;
 mod allowed_hosts;
 #[cfg(feature = "proxy")]
+mod answer;
+#[cfg(feature = "proxy")]
 mod client_hello;
 #[cfg(feature = "proxy")]
 mod client_stream;
@@ -29,6 +31,8 @@ mod proxy;
 mod proxy_state;
 #[cfg(feature = "proxy")]
 mod resolver;
+#[cfg(feature = "proxy")]
+mod server_name;
 #[cfg(feature = "proxy")]
 mod socks5;
 #[cfg(feature = "proxy")]

@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::head::BodyFraming;
+use super::message::BodyFraming;
 use crate::tunnel::Activity;
 
 /// The most bytes of a line between chunks, or of all trailers together.

@@ -1,6 +1,6 @@
 //! The fields of the head of a request or a response.
 
-use super::head::{BodyFraming, HeadError};
+use super::message::{BodyFraming, HeadError};
 
 /// The most header fields of a head.
 const MAX_FIELDS: usize = 200;

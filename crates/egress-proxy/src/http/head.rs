@@ -1,10 +1,9 @@
 //! The head of a request, read strictly: what two readers could read differently is refused.
 
-use std::io;
-
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
 use super::fields::{HeaderFields, NOT_CR_LF, head_lines, is_token};
+use super::message::{BodyFraming, HeadError};
 use crate::allowed_hosts::{parse_port, split_port};
 use crate::host::{Host, UnreadableHost};
 
@@ -34,32 +33,6 @@ pub(crate) struct RequestTarget {
     pub(crate) port: u16,
     /// The path and query. Empty for `CONNECT`.
     pub(crate) path: String,
-}
-
-/// The place where a body ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyFraming {
-    Length(u64),
-    Chunked,
-    /// The body of a response that ends with its connection.
-    #[cfg_attr(
-        not(feature = "credentials"),
-        allow(dead_code, reason = "responses are read inside TLS alone")
-    )]
-    UntilEnd,
-}
-
-/// The reason that a head cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum HeadError {
-    #[error("the client ended the connection")]
-    Closed,
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    #[error("the head has more than {0} bytes")]
-    TooLong(usize),
-    #[error("{0}")]
-    Malformed(&'static str),
 }
 
 /// Returns text that is known to be ASCII.

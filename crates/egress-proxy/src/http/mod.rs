@@ -3,14 +3,16 @@
 mod body;
 mod fields;
 mod head;
+mod message;
 #[cfg(feature = "credentials")]
 mod response;
 
 pub(crate) use body::copy_body;
 #[cfg(feature = "credentials")]
 pub(crate) use body::{BodyReader, write_piece};
-pub(crate) use head::{BodyFraming, HeadError, read_head};
+pub(crate) use head::read_head;
 #[cfg(feature = "credentials")]
 pub(crate) use head::{HttpVersion, RequestHead};
+pub(crate) use message::{BodyFraming, HeadError};
 #[cfg(feature = "credentials")]
 pub(crate) use response::read_response_head;

@@ -3,7 +3,8 @@
 use tokio::io::AsyncBufRead;
 
 use super::fields::{HeaderFields, head_lines};
-use super::head::{BodyFraming, HeadError, HttpVersion, read_head_bytes};
+use super::head::{HttpVersion, read_head_bytes};
+use super::message::{BodyFraming, HeadError};
 
 /// The head of a response.
 #[derive(Debug)]

@@ -10,6 +10,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::error::InterceptionError;
+use super::provider::provider;
 use crate::host::Host;
 
 /// A certificate authority that can sign for a fixed list of hosts, and whose key is in the memory of this process alone.
@@ -60,7 +61,7 @@ impl CertificateAuthority {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?;
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let mut config = ServerConfig::builder_with_provider(super::provider())
+        let mut config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], key)?;

@@ -10,14 +10,15 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 
-use super::InterceptedHost;
+use super::intercepted_host::InterceptedHost;
 use super::mask::{MaskedStream, SecretForms};
 use super::upstream::UpstreamConnection;
+use crate::answer::answer;
 use crate::client_stream::ClientStream;
-use crate::connection::{UNRECOGNIZED_NAME, answer, judge_server_name};
 use crate::denial::{Denial, DenialReason};
 use crate::http::{self, BodyFraming, BodyReader, HeadError, HttpVersion, RequestHead};
 use crate::proxy_state::{ConnectError, Destination, ProxyState};
+use crate::server_name::{UNRECOGNIZED_NAME, judge_server_name};
 use crate::tunnel::Activity;
 
 /// Serves a client that connected to `host`, to which `server` is a connection.

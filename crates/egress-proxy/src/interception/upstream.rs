@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::InterceptedHost;
+use super::intercepted_host::InterceptedHost;
 use crate::limits::ProxyLimits;
 
 /// A connection to a host, over TLS.

@@ -4,12 +4,12 @@ use super::credentials::add_credentials;
 use super::error::EgressError;
 use super::files::GatewayFiles;
 use super::log::{EgressLog, WeakEgressLog};
+use super::means::GatewayMeans;
 use super::self_test;
 use egress_proxy::{AllowedHosts, CredentialRule, Denial, EgressProxy, proxy_variables};
-use process_runner::{Command, Confinement, NetworkNamespace, Runner};
+use process_runner::{Command, Confinement, NetworkNamespace};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -38,15 +38,6 @@ pub(super) struct GatewayKey {
     pub(super) owner: Option<String>,
     pub(super) hosts: AllowedHosts,
     pub(super) credentials: Vec<Arc<CredentialRule>>,
-}
-
-/// The parts of the server that the start of a gateway needs.
-#[cfg_attr(not(feature = "credentials"), allow(dead_code, reason = "only credentials need all of them"))]
-pub(super) struct GatewayMeans<'a> {
-    /// The most that programs of the server may read.
-    pub(super) readable: &'a Confinement,
-    pub(super) temp: &'a Path,
-    pub(super) runner: &'a Runner,
 }
 
 /// The place of a gateway. It is locked while the gateway starts, so that two calls do not start two.
@@ -264,7 +255,7 @@ impl DenialReports {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use process_runner::{ConfinementLevel, Stdin};
+    use process_runner::{ConfinementLevel, Runner, Stdin};
     use skipped_tests::require;
     use tempfile::TempDir;
 

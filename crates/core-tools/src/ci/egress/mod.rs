@@ -9,6 +9,7 @@ mod error;
 mod files;
 mod gateway;
 mod log;
+mod means;
 mod scope;
 mod self_test;
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The network of one caller's commands.
 
 use super::error::EgressError;
-use super::gateway::{EgressGateways, GatewayKey, GatewayMeans};
+use super::gateway::{EgressGateways, GatewayKey};
 use super::log::EgressLog;
+use super::means::GatewayMeans;
 use egress_proxy::{CredentialRule, NetworkAccess, SecretSource};
 use process_runner::{Command, Confinement, Runner};
 use std::path::Path;
