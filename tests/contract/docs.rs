@@ -1,6 +1,8 @@
 //! The pages in `docs/` agree with the tools: lists are generated, examples are run.
 //! `UPDATE_DOCS=1` writes the pages anew.
 
+mod schemas;
+
 use crate::listed;
 use integration_tests::{Era, Project, python_with, require, server};
 use regex::Regex;

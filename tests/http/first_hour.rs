@@ -118,8 +118,22 @@ fn the_first_hour_is_four_commands_in_an_empty_folder() {
     assert!(text(&asked.stdout).contains("\"principal\":\"ada\""), "{asked:?}");
     let (healthy, listen) = installed.doctor("listen");
     assert!(healthy && has(&listen, "ok", "a server that is healthy listens there"), "{listen:?}");
+    wait_until(SOON, "the use of the token is kept", || {
+        text(&installed.run(&["token", "list"]).stdout).contains("ago from 127.0.0.1")
+    });
     rustix::process::kill_process(rustix::process::Pid::from_child(&running.0), Signal::TERM).unwrap();
     assert!(running.0.wait().unwrap().success());
+    let listed: Value = serde_json::from_slice(&installed.run(&["token", "list", "--json"]).stdout).unwrap();
+    assert!(
+        listed[0]["last_used"].as_u64() > listed[0]["created"].as_u64().map(|created| created - 1),
+        "{listed}"
+    );
+    assert_eq!(listed[0]["last_used_from"], "127.0.0.1");
+    // What a newer program has written is refused with words.
+    let usage = installed.folder.join("log/token-usage.json");
+    fs::write(&usage, r#"{"version": 2, "tokens": []}"#).unwrap();
+    let refused = text(&installed.run(&[]).stderr);
+    assert!(refused.contains("has version 2") && refused.contains("a newer version wrote it"), "{refused}");
 }
 
 #[test]
@@ -147,6 +161,28 @@ fn init_overwrites_nothing_and_writes_nothing_where_it_would_be_in_the_way() {
     }
     assert_eq!(fs::read_to_string(installed.folder.join("tokens.toml")).unwrap(), before);
     assert!(!Path::new("/nowhere").exists());
+}
+
+#[test]
+fn what_init_writes_belongs_to_the_user_of_the_server() {
+    use std::os::unix::fs::MetadataExt;
+    let root = rustix::process::geteuid().is_root();
+    let Some(()) = require(root.then_some(()), "no right to give files away; run as root") else { return };
+    let (project, outside) = (Project::empty(), Project::empty());
+    let folder = outside.join("etc");
+    let arguments = ["init", "--folder", folder.to_str().unwrap(), "--user", "nobody"];
+    let output = program(&project, &arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let mut paths: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.push(folder.clone());
+    assert!(paths.len() >= 7, "{paths:?}");
+    let passwd = fs::read_to_string("/etc/passwd").unwrap();
+    let nobody = passwd.lines().find(|line| line.starts_with("nobody:")).unwrap();
+    let uid: u32 = nobody.split(':').nth(2).unwrap().parse().unwrap();
+    for path in paths {
+        assert_eq!(fs::metadata(&path).unwrap().uid(), uid, "{}", path.display());
+    }
+    assert!(fs::read_to_string(folder.join("mcp-http.service")).unwrap().contains("\nUser=nobody\n"));
 }
 
 #[test]

@@ -14,6 +14,7 @@
 mod approvals;
 mod audit;
 mod command_line;
+mod credentials;
 mod disclosure;
 mod effects;
 mod environment;

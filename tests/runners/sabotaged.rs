@@ -248,7 +248,7 @@ fn makefiles_that_ignore_their_recipes_are_no_success() {
 
 #[test]
 fn gradle_whose_tests_are_ended_by_one_of_them_is_not_verified() {
-    let sample = sample!("sh");
+    let sample = sample!("make");
     let class = |name: &str, body: &str| {
         format!(
             "package demo;\nimport org.junit.*;\npublic class {name} {{ @Test public void a() {{ {body} }} }}\n"

@@ -155,6 +155,43 @@ fn a_word_that_could_be_a_protected_file_is_refused() {
     );
 }
 
+#[test]
+fn no_tool_makes_a_file_that_git_would_take_for_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let project = project(home.path());
+    let event = |tool: &str, input: Value| json!({"tool_name": tool, "tool_input": input}).to_string();
+    let decided = |events: &[String]| -> Vec<String> {
+        let mut command = server(&project, home.path());
+        command.args(["--role", "worker", "hook", "test", "claude"]);
+        let output = fed(command, &events.join("\n"));
+        text(&output.stdout).lines().map(str::to_owned).collect()
+    };
+    let path = |name: &str| project.join(name);
+    let refused = [
+        event("Write", json!({"file_path": path("sub/.git"), "content": "gitdir: x"})),
+        event("Write", json!({"file_path": path("sub/.GIT/config"), "content": ""})),
+        event("Write", json!({"file_path": path("bare/HEAD"), "content": "ref: x"})),
+        event("Write", json!({"file_path": path("src/HEAD"), "content": "ref: x"})),
+        event("Write", json!({"file_path": path(".git/config"), "content": ""})),
+        event("Edit", json!({"file_path": path(".git/config"), "old_string": "a", "new_string": "b"})),
+        event("Write", json!({"file_path": path(".git/hooks/pre-commit"), "content": ""})),
+        event("NotebookEdit", json!({"notebook_path": path(".git/hooks/x"), "new_source": ""})),
+        event("Bash", json!({"command": "echo x > sub/.git"})),
+        event("Bash", json!({"command": "echo x > .git/hooks/pre-commit"})),
+    ];
+    for (decision, event) in decided(&refused).iter().zip(&refused) {
+        assert!(decision.starts_with("deny"), "{event}: {decision}");
+    }
+    let allowed = [
+        event("Write", json!({"file_path": path("new/folder/a.rs"), "content": ""})),
+        event("Write", json!({"file_path": path("new/.gitignore"), "content": ""})),
+        event("Bash", json!({"command": "echo x > new.txt"})),
+    ];
+    for (decision, event) in decided(&allowed).iter().zip(&allowed) {
+        assert!(decision.starts_with("allow"), "{event}: {decision}");
+    }
+}
+
 const ASKS: &str = r#"version = 1
 [roles.minimal]
 allow = ["get_diagnostics"]

@@ -66,6 +66,8 @@ pub struct Wire {
     pending: Vec<Value>,
     /// The capabilities that the client declares.
     capabilities: Value,
+    /// How long an answer may take.
+    patience: Duration,
 }
 
 /// How long an answer may take on a loaded machine.
@@ -91,7 +93,14 @@ impl Wire {
         });
         let input = child.stdin.take();
         let (era, capabilities) = (Era::Initialize("2025-11-25"), json!({}));
-        Self { child, input, lines, era, last_id: 0, pending: Vec::new(), capabilities }
+        Self { child, input, lines, era, last_id: 0, pending: Vec::new(), capabilities, patience: PATIENCE }
+    }
+
+    /// Waits so long for an answer, for a server that is slowed down on purpose.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Starts `command` and gets ready to call tools.
@@ -136,11 +145,12 @@ impl Wire {
     }
 
     fn receive_new(&mut self) -> Value {
-        match self.lines.recv_timeout(PATIENCE) {
+        let patience = self.patience;
+        match self.lines.recv_timeout(patience) {
             Ok(line) => {
                 serde_json::from_str(&line).unwrap_or_else(|error| panic!("no JSON ({error}): {line:?}"))
             }
-            Err(RecvTimeoutError::Timeout) => panic!("nothing from the server in {PATIENCE:?}"),
+            Err(RecvTimeoutError::Timeout) => panic!("nothing from the server in {patience:?}"),
             Err(RecvTimeoutError::Disconnected) => panic!("the server has closed its output"),
         }
     }

@@ -338,9 +338,13 @@ impl Judgement<'_> {
         located.resolved().map_err(|error| self.outside(&error))?;
         if access == Access::Write {
             located.check_changeable().map_err(|error| error.to_string())?;
-            if let Ok(target) = located.target() {
-                target.check_changeable().map_err(|error| error.to_string())?;
-            }
+            let changeable = match located.target() {
+                Ok(target) => target.check_changeable(),
+                // Its folder does not exist either, and would be made with it.
+                Err(error) if error.is_not_found() => located.check_creatable(),
+                Err(error) => Err(error),
+            };
+            changeable.map_err(|error| error.to_string())?;
         }
         Ok(())
     }

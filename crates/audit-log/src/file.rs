@@ -232,7 +232,7 @@ impl FileLock {
                     return Ok(Self { file });
                 }
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {
-                    std::thread::sleep(std::time::Duration::from_millis(1))
+                    std::thread::sleep(std::time::Duration::from_millis(1));
                 }
                 Err(error) => return Err(error.into()),
             }

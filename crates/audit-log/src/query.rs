@@ -2,6 +2,7 @@
 
 use crate::call::{CallDecision, Outcome};
 use crate::entry::{AuditEntry, AuditEvent};
+use crate::targets::CallTargets;
 use globset::{GlobBuilder, GlobMatcher};
 
 /// A query for entries: those that fit all that is set. Starts of calls are left out, since each has its end as well,
@@ -119,11 +120,11 @@ impl AuditQuery {
                 OutcomeFilter::Decision(decision) => entry.decision == Some(decision),
             })
             && self.paths.as_ref().is_none_or(|patterns| {
-                let mut paths = entry.targets.iter().flat_map(|targets| targets.paths());
+                let mut paths = entry.targets.iter().flat_map(CallTargets::paths);
                 paths.any(|path| patterns.iter().any(|pattern| pattern.is_match(path)))
             })
             && self.text.as_ref().is_none_or(|text| {
-                let targets = entry.targets.as_ref().map(|targets| targets.summary());
+                let targets = entry.targets.as_ref().map(CallTargets::summary);
                 targets.is_some_and(|targets| targets.contains(text))
                     || entry.full_arguments.as_ref().is_some_and(|arguments| arguments.contains(text))
             })
@@ -133,7 +134,6 @@ impl AuditQuery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::targets::CallTargets;
     use std::time::{Duration, SystemTime};
 
     #[test]

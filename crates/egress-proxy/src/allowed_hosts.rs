@@ -131,6 +131,16 @@ impl AllowedHosts {
         self.lists.iter().flat_map(|rules| rules.iter()).map(ToString::to_string).collect()
     }
 
+    /// Returns true if the list may allow other ports than those of HTTP and HTTPS.
+    pub fn has_other_ports(&self) -> bool {
+        let is_other = |rule: &HostRule| match rule.ports {
+            PortRule::Web => false,
+            PortRule::All => true,
+            PortRule::One(port) => !DEFAULT_PORTS.contains(&port),
+        };
+        !self.lists.is_empty() && self.lists.iter().all(|rules| rules.iter().any(is_other))
+    }
+
     /// Returns the hosts that both allow.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
@@ -408,6 +418,15 @@ mod tests {
             let error = AllowedHosts::parse([entry]).unwrap_err().to_string();
             assert!(error.contains(part), "{entry}: {error}");
         }
+    }
+
+    #[test]
+    fn a_list_has_other_ports_if_each_part_of_it_has() {
+        let list = |entries: &[&str]| AllowedHosts::parse(entries).unwrap();
+        assert!(list(&["a.example", "a.example:22"]).has_other_ports() && list(&["*:*"]).has_other_ports());
+        assert!(!list(&["a.example", "b.example:443"]).has_other_ports());
+        assert!(!list(&["*:*"]).intersection(&list(&["a.example"])).has_other_ports());
+        assert!(!AllowedHosts::default().has_other_ports());
     }
 
     #[test]

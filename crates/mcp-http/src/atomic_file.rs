@@ -10,12 +10,17 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct FileLock(#[allow(dead_code, reason = "its descriptor holds the lock")] File);
 
+/// Returns the path of the file on which the lock of the file at `path` is.
+pub(crate) fn lock_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
 /// Waits until no other process changes the file at `path`, and locks it. The lock is on a file beside it, because
 /// `replace` puts a new inode at `path` and a lock would stay on the old one.
 pub(crate) fn lock(path: &Path) -> io::Result<FileLock> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(PathBuf::from(name))?;
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(lock_path(path))?;
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
     Ok(FileLock(file))
 }

@@ -3,7 +3,7 @@
 
 use crate::console_output::DEFAULT_NAME;
 use audit_log::OutcomeFilter;
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use core_tools::mcp::{CallDecision, Outcome, PRESETS};
 use server_setup::config::SettingFlags;
 use server_setup::manual::{ManualArguments, Shell};
@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 /// Parses the arguments of this process. Ends the process if they are wrong or ask for help, which calls `program` by its
 /// name.
 pub(crate) fn parse(program: Program) -> Cli {
-    Cli::from_arg_matches_mut(&mut command(program).get_matches()).unwrap_or_else(|error| error.exit())
+    help::parse(std::env::args_os().collect(), Cli::command, || command(program))
 }
 
 /// Returns the command line of `program`, with its name in the help texts.

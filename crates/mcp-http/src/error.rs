@@ -5,6 +5,7 @@ use crate::audit_store::AuditStoreError;
 use crate::auth::authenticator::PeerRuleError;
 use crate::auth::jwt::JwtError;
 use crate::auth::token_file::TokenFileError;
+use crate::auth::token_usage::TokenUsageError;
 use crate::commands::audit::AuditCommandError;
 use crate::commands::health::HealthError;
 use crate::commands::init::InitError;
@@ -67,6 +68,8 @@ pub(crate) enum Error {
     PeerRule(#[from] PeerRuleError),
     #[error(transparent)]
     TokenFile(#[from] TokenFileError),
+    #[error(transparent)]
+    TokenUsage(#[from] TokenUsageError),
     #[error(transparent)]
     PublicUrl(#[from] PublicUrlError),
     #[error(transparent)]

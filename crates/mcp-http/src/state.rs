@@ -4,6 +4,7 @@ use crate::allowed_hosts::AllowedHosts;
 use crate::audit_store::AuditStore;
 use crate::auth::authenticator::Authenticator;
 use crate::auth::principal::Principal;
+use crate::auth::token_usage::TokenUsageWriter;
 use crate::limits::admission::AdmissionControl;
 use crate::login_store::BrowserLoginStore;
 use crate::metrics::Metrics;
@@ -16,8 +17,8 @@ use crate::workspaces::Workspaces;
 use core_tools::mcp::CallObserver;
 use role_policy::Caller;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +32,8 @@ pub(crate) struct AppState {
     pub(crate) version: &'static str,
     pub(crate) allowed_hosts: AllowedHosts,
     pub(crate) authenticator: Authenticator,
+    /// The file of the last uses of tokens, if there is one.
+    pub(crate) token_usage: Option<Mutex<TokenUsageWriter>>,
     pub(crate) admission: AdmissionControl,
     pub(crate) sessions: Arc<ClientSessions>,
     pub(crate) workspaces: Workspaces,

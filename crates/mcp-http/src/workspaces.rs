@@ -65,7 +65,7 @@ impl Workspaces {
         let workspace = Arc::new(resources::workspace(&settings)?.for_remote_callers());
         let runner = resources::runner(&settings)?;
         let facts = toolsets::facts(&settings, &workspace, &runner)?;
-        let loaded = policy::configured(&settings, &facts)?;
+        let loaded = policy::at_start(&settings, &facts)?;
         settings.config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));

@@ -176,6 +176,12 @@ impl Command {
         self
     }
 
+    /// Returns the value of an environment variable that [`env`](Self::env) or [`envs`](Self::envs) set. `None` for one that
+    /// the program may inherit.
+    pub fn env_value(&self, key: impl AsRef<OsStr>) -> Option<&OsStr> {
+        self.environment.changes.get(key.as_ref())?.as_deref()
+    }
+
     /// Removes an environment variable.
     #[must_use]
     pub fn env_remove(mut self, key: impl Into<OsString>) -> Self {

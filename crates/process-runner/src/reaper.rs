@@ -16,13 +16,27 @@ use tokio::sync::oneshot;
 use crate::leftover_state::LeftoverState;
 use crate::outcome::LeftoverProcess;
 use crate::tree::{
-    self, Attribution, ProcessLeader, ProcessScan, ProcessStamp, RunId, ScanQuery, TreeMember,
+    self, Attribution, FrozenNamespace, ProcessLeader, ProcessScan, ProcessStamp, RunId, ScanQuery,
+    TreeMember,
 };
 
 /// The time after which what still lives in a tree is called unkillable.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The passes in a row that must find nothing. One pass can miss a process that is forked meanwhile.
 const EMPTY_PASSES_NEEDED: u8 = 2;
+
+/// The same after a process was found that forks all the time, where nothing can be made to stand still.
+const EMPTY_PASSES_OF_FORKING: u8 = 20;
+/// The passes with the same processes alive after which nothing forks any more.
+const MAX_PASSES_WITHOUT_FORK: u32 = 50;
+/// The times of further passes after such a process was killed. One that was missed is then an orphan of no run.
+const FOLLOW_UPS: [Duration; 5] = [
+    Duration::from_millis(5),
+    Duration::from_millis(50),
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(4),
+];
 
 /// The time between two looks at processes that a finished run has left alive.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
@@ -97,6 +111,11 @@ pub(crate) fn ensure_running() -> io::Result<()> {
         *sender = Some((jobs, thread));
     }
     Ok(())
+}
+
+/// Returns true if the thread was ever started, as it is before the first process.
+pub(crate) fn was_started() -> bool {
+    REAPER_SENDER.lock().unwrap_or_else(PoisonError::into_inner).is_some()
 }
 
 static REAPER_SENDER: Mutex<Option<(mpsc::Sender<ReaperJob>, std::thread::JoinHandle<()>)>> =
@@ -174,6 +193,10 @@ struct Reaper {
     watched: Vec<WatchedTree>,
     sweeps: Vec<oneshot::Sender<bool>>,
     orphans: KnownOrphans,
+    /// The times of further passes, after something was killed that may have escaped by forking.
+    follow_ups: Vec<Instant>,
+    /// The first processes of PID namespaces in which orphans of no run were killed: the next pass stops what is there.
+    suspect_namespaces: HashSet<Pid>,
 }
 
 /// The orphans that only the adoption by this process shows.
@@ -211,18 +234,29 @@ struct TreeEnding {
     next_pass: Instant,
     /// The wait before the pass after the next.
     pause: Duration,
-    /// The passes in a row that found nothing.
+    /// The passes so far, and those in a row that found nothing.
+    passes: u32,
     empty_passes: u8,
     killed: Vec<LeftoverProcess>,
     /// The processes that the last pass found.
     alive: Vec<u32>,
+    /// Those that any pass found.
+    seen: HashSet<ProcessStamp>,
+    /// True once a process was found that had not been there when the others were killed: signals to one process at a time
+    /// lose the race against one that forks all the time.
+    forks: bool,
+    /// The number of the last pass that found such a process.
+    last_new: u32,
+    /// True if the processes of its PID namespace stand still in this pass.
+    frozen: bool,
 }
 
 impl Reaper {
     fn run(mut self, incoming: &mpsc::Receiver<ReaperJob>) {
         loop {
             let endings = self.endings.iter().map(|ending| ending.next_pass);
-            let first = match endings.chain(self.watched.iter().map(|watched| watched.next_pass)).min() {
+            let watched = self.watched.iter().map(|watched| watched.next_pass);
+            let first = match endings.chain(watched).chain(self.follow_ups.iter().copied()).min() {
                 None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 Some(next) => incoming.recv_timeout(next.saturating_duration_since(Instant::now())),
             };
@@ -249,9 +283,14 @@ impl Reaper {
                     started_at: now,
                     next_pass: now,
                     pause: Duration::from_millis(1),
+                    passes: 0,
                     empty_passes: 0,
                     killed: Vec::new(),
                     alive: Vec::new(),
+                    seen: HashSet::new(),
+                    forks: false,
+                    last_new: 0,
+                    frozen: false,
                 });
             }
             ReaperJob::Inspect { leader, action, pipes, reply } => {
@@ -276,7 +315,16 @@ impl Reaper {
     fn pass(&mut self) {
         let now = Instant::now();
         *LAST_PASS.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
-        let Self { endings, inspections, watched, sweeps, orphans } = self;
+        let Self { endings, inspections, watched, sweeps, orphans, follow_ups, suspect_namespaces } = self;
+        follow_ups.retain(|at| *at > now);
+        let mut frozen: HashMap<Pid, FrozenNamespace> = HashMap::new();
+        for ending in endings.iter_mut().filter(|ending| ending.next_pass <= now) {
+            let namespace = ending.leader.namespace_init().filter(|_| ending.forks);
+            ending.frozen = namespace.is_some_and(|init| freeze(&mut frozen, init));
+        }
+        for init in suspect_namespaces.drain() {
+            freeze(&mut frozen, init);
+        }
         watched.retain(|watched| !watched.tree.leader.is_reaped());
         for ending in endings.iter_mut().filter(|ending| ending.next_pass <= now) {
             ending.alive.clear();
@@ -292,7 +340,7 @@ impl Reaper {
         // An orphan that shows another run must not be taken for one that shows none.
         leaders.extend(tree::run_leaders());
         let mut scan = orphans.scan_for(&leaders);
-        let unknown = orphans.attribute(&leaders, &mut scan);
+        let unknown = orphans.attribute(&leaders, &mut scan, suspect_namespaces);
         let ProcessScan { members, undecided, .. } = scan;
         // The whole group at once and before single members, so that no shell in it sees its children die and goes on
         // with its script. After the search, which must see who was there.
@@ -320,8 +368,23 @@ impl Reaper {
         for watched in watched.iter_mut().filter(|watched| watched.next_pass <= now) {
             watched.look(&leaders, &members, undecided, now);
         }
+        // After the last kill: what goes on must not fork before everything that is to end is dead.
+        drop(frozen);
+        if !suspect_namespaces.is_empty() || endings.iter().any(|ending| ending.forks) {
+            *follow_ups = FOLLOW_UPS.iter().map(|after| now + *after).collect();
+        }
         endings.retain_mut(|ending| ending.next_pass > now || ending.needs_another_pass(now, undecided));
     }
+}
+
+/// Stops what is in a PID namespace, unless it stands still already. Returns true if it does then.
+fn freeze(frozen: &mut HashMap<Pid, FrozenNamespace>, init: Pid) -> bool {
+    if !frozen.contains_key(&init)
+        && let Some(namespace) = tree::freeze_namespace(init)
+    {
+        frozen.insert(init, namespace);
+    }
+    frozen.contains_key(&init)
 }
 
 impl KnownOrphans {
@@ -361,7 +424,12 @@ impl KnownOrphans {
 
     /// Finds the runs of the orphans that show none, and adds them to the members. Kills those whose run cannot be
     /// found, which would otherwise escape every limit of their caller, and returns them.
-    fn attribute(&mut self, leaders: &[Arc<ProcessLeader>], scan: &mut ProcessScan) -> Vec<LeftoverProcess> {
+    fn attribute(
+        &mut self,
+        leaders: &[Arc<ProcessLeader>],
+        scan: &mut ProcessScan,
+        suspect_namespaces: &mut HashSet<Pid>,
+    ) -> Vec<LeftoverProcess> {
         for pid in scan.zombies.drain(..) {
             tree::reap_orphan(pid);
         }
@@ -397,6 +465,7 @@ impl KnownOrphans {
                 Attribution::Unknown => {
                     // Without its command line, which may be another caller's.
                     let killed_now = orphan.signal(Signal::KILL);
+                    suspect_namespaces.extend(orphan.parent);
                     killed.push(leftover(&orphan, None, killed_now));
                 }
             }
@@ -493,6 +562,10 @@ impl TreeEnding {
         }
         let (pid, killed) = (member.pid_number(), member.signal(Signal::KILL));
         self.alive.push(pid);
+        if self.seen.insert(member.stamp()) && self.passes > 0 {
+            self.forks = true;
+            self.last_new = self.passes;
+        }
         match self.killed.iter_mut().find(|known| known.pid == pid && known.name == member.name) {
             Some(known) => known.killed |= killed,
             None => self.killed.push(leftover(member, None, killed)),
@@ -501,12 +574,21 @@ impl TreeEnding {
 
     /// Decides after a pass whether there must be another, and answers when there need not be.
     fn needs_another_pass(&mut self, now: Instant, undecided: bool) -> bool {
+        self.passes = self.passes.saturating_add(1);
+        // What is always the same cannot be killed, and does not fork.
+        self.forks &= self.alive.is_empty() || self.passes - self.last_new < MAX_PASSES_WITHOUT_FORK;
         let leader_lives = self.leader.exit_status().is_none();
         // A process of others that hangs in `execve(2)` must not keep the tree from being called ended.
         let undecided = undecided && now.duration_since(self.started_at) < KILL_TIMEOUT;
         if self.alive.is_empty() && !leader_lives && !undecided {
             self.empty_passes += 1;
-            if self.empty_passes < EMPTY_PASSES_NEEDED {
+            // One pass misses nothing of what stands still.
+            let needed = match (self.frozen, self.forks) {
+                (true, _) => 1,
+                (false, true) => EMPTY_PASSES_OF_FORKING,
+                (false, false) => EMPTY_PASSES_NEEDED,
+            };
+            if self.empty_passes < needed {
                 return true; // at once
             }
             let reply = self.reply.take();
@@ -533,7 +615,8 @@ impl TreeEnding {
         // processor.
         let is_recent = self.reply.is_some() || now.duration_since(self.started_at) < KILL_TIMEOUT;
         let longest = if is_recent { MAX_PAUSE } else { MAX_PAUSE_UNKILLABLE };
-        self.next_pass = now + self.pause;
+        // At once, to be there before it forks again.
+        self.next_pass = if self.forks { now } else { now + self.pause };
         self.pause = (self.pause * 2).min(longest);
         true
     }

@@ -431,8 +431,11 @@ impl Runner {
 
 /// Kills the adopted orphans of runs that are over, until none is left.
 async fn sweep_orphans() {
+    // Nothing was ever started: the pass would look at every process of the machine in vain.
+    if !reaper::was_started() {
+        return;
+    }
     let give_up_at = Instant::now() + SWEEP_TIME;
-    // There is no thread to ask if nothing was ever started.
     while tree::adopts_orphans() && reaper::ensure_running().is_ok() && Instant::now() < give_up_at {
         match reaper::sweep().await {
             Ok(true) => tokio::time::sleep(Duration::from_millis(1)).await,

@@ -201,7 +201,7 @@ async fn a_namespace_is_unused_once_nothing_can_start_or_run_in_it() {
             tokio::task::yield_now().await;
         }
         assert!(!namespace.is_unused(), "{level}");
-        run.cancel();
+        run.terminate();
         run.wait().await.unwrap();
         drop(run);
         let deadline = std::time::Instant::now() + Duration::from_secs(30);

@@ -47,7 +47,7 @@ impl Policy {
     /// Everything that is wrong with the file: what cannot be read, unknown keys, roles and tools, roles that
     /// extend each other in a circle, examples that do not hold.
     pub fn load(text: &str, file: &str, tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, LoadError> {
-        Self::load_for(text, file, tools, tools.is_empty())
+        Self::load_for(text, file, tools, tools.is_empty(), MeaningChecks::Made)
     }
 
     /// Compiles the built-in policy ([`BUILTIN`]) for a server that has the tools it names, or some of them: what is
@@ -57,7 +57,21 @@ impl Policy {
     ///
     /// Tools of the server have its names and are others, so that its examples do not hold.
     pub fn builtin(tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, LoadError> {
-        let mut loaded = Self::load_for(BUILTIN, "built-in", tools, true)?;
+        Self::load_builtin(tools, MeaningChecks::Made)
+    }
+
+    /// Compiles the built-in policy as [`builtin`](Self::builtin) does, without its examples and without looking for roles
+    /// that lend more than they have: for tools with which a test loads it. The checks take most of the time of a load.
+    ///
+    /// # Errors
+    ///
+    /// The text of the policy cannot be read.
+    pub fn builtin_unchecked(tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, LoadError> {
+        Self::load_builtin(tools, MeaningChecks::Skipped)
+    }
+
+    fn load_builtin(tools: &[ToolFacts<'_>], checks: MeaningChecks) -> Result<LoadedPolicy, LoadError> {
+        let mut loaded = Self::load_for(BUILTIN, "built-in", tools, true, checks)?;
         // An operator could do nothing about a warning in a file that is part of the program.
         loaded.warnings.clear();
         Ok(loaded)
@@ -69,12 +83,14 @@ impl Policy {
         file: &str,
         tools: &[ToolFacts<'_>],
         partial: bool,
+        checks: MeaningChecks,
     ) -> Result<LoadedPolicy, LoadError> {
         let mut problems = Vec::new();
         let draft = read(text, file, &mut problems);
         // Compiled also after errors of `read`: the checks then find the other problems too, and an operator mends
         // all of them at once. A policy with errors is dropped below.
-        let mut loader = PolicyLoader { file, tools, partial, draft: &draft, problems: &mut problems };
+        let mut loader =
+            PolicyLoader { file, tools, partial, checks, draft: &draft, problems: &mut problems };
         let policy = loader.compile();
         // Each check goes through the whole file, so the problems come in the order of the checks.
         problems.sort_by_key(|problem| problem.line);
@@ -89,11 +105,19 @@ impl Policy {
     }
 }
 
+/// The checks of what a compiled policy comes to: its examples, roles that are lent, entries without effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MeaningChecks {
+    Made,
+    Skipped,
+}
+
 struct PolicyLoader<'a> {
     file: &'a str,
     tools: &'a [ToolFacts<'a>],
     /// The file may name others.
     partial: bool,
+    checks: MeaningChecks,
     draft: &'a PolicyDraft,
     problems: &'a mut Vec<PolicyProblem>,
 }
@@ -146,12 +170,13 @@ impl<'a> PolicyLoader<'a> {
         }
         self.check_roles(draft.missing_role.as_slice(), "missing_role");
 
+        let known: Arc<[OwnedToolFacts]> = facts.iter().map(OwnedToolFacts::from).collect();
         let mut order = Vec::new();
         let mut roles = HashMap::new();
         for draft_role in &draft.roles {
             let name = &draft_role.name.text;
             let mut role = self.flatten(draft_role);
-            role.tabulate(&facts);
+            role.known = Arc::clone(&known);
             order.push(name.clone());
             roles.insert(name.clone(), role);
         }
@@ -181,9 +206,12 @@ impl<'a> PolicyLoader<'a> {
                     role: role.text.clone(),
                 })
                 .collect(),
-            known: facts.iter().map(OwnedToolFacts::from).collect(),
+            known,
         };
         let policy = Policy { compiled: Arc::new(compiled), narrowing: None };
+        if self.checks == MeaningChecks::Skipped {
+            return policy;
+        }
         self.check_ineffective_entries(&policy, &facts);
         self.check_lent_roles(&policy, &lines);
         for role in &draft.roles {
@@ -441,6 +469,27 @@ impl<'a> PolicyLoader<'a> {
                         ),
                     );
                 }
+                if rule.commands.is_some() && !self.tools.is_empty() {
+                    let unlimited: Vec<&str> = facts
+                        .iter()
+                        .filter(|tool| !concerned(tool) && policy.runs_any_program(name, tool))
+                        .map(|tool| tool.name)
+                        .collect();
+                    if !unlimited.is_empty() {
+                        self.warn(
+                            rule.line,
+                            format!(
+                                "the rule `{}` of `{name}` limits commands, and `{}` of the same role {} any: name {} in its \
+                                 `tools`, or deny {}",
+                                rule.id,
+                                unlimited.join("`, `"),
+                                if unlimited.len() == 1 { "runs" } else { "run" },
+                                if unlimited.len() == 1 { "it" } else { "them" },
+                                if unlimited.len() == 1 { "it" } else { "them" },
+                            ),
+                        );
+                    }
+                }
                 for words in rule.commands.iter().flat_map(|commands| &commands.allowed) {
                     if let Some(why) = runs_anything(words) {
                         self.warn(
@@ -493,6 +542,10 @@ impl<'a> PolicyLoader<'a> {
                             quoted(&wider)
                         ),
                     );
+                }
+                // Without an entry that asks it asks about no tool.
+                if policy.role(name).ask.is_empty() {
+                    continue;
                 }
                 let asks = |role: &str, tool: &str| {
                     let facts = policy.tool(tool).map(|tool| tool.facts());

@@ -18,7 +18,7 @@ use egress_proxy::CredentialRule;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The tools that each role may see and call. Immutable, and cheap to clone: to change it, load another.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct CompiledPolicy {
     pub(crate) derived: Vec<AgentCommandRole>,
     pub(crate) dispatch: Vec<DispatchRule>,
     /// Every tool known when it was loaded, in the order given.
-    pub(crate) known: Vec<OwnedToolFacts>,
+    pub(crate) known: Arc<[OwnedToolFacts]>,
 }
 
 /// One role, with all that it extends.
@@ -56,7 +56,10 @@ pub(crate) struct Role {
     pub(crate) system_calls: Vec<SystemCallGroup>,
     pub(crate) credentials: Vec<Arc<CredentialRule>>,
     pub(crate) limits: RoleLimits,
-    pub(crate) table: HashMap<String, KnownToolVerdict>,
+    /// The tools that were known at load.
+    pub(crate) known: Arc<[OwnedToolFacts]>,
+    /// The verdicts on them.
+    pub(crate) table: OnceLock<HashMap<String, KnownToolVerdict>>,
     /// The reason for hiding a tool that nothing allows.
     pub(crate) unlisted: Option<Arc<str>>,
 }
@@ -188,7 +191,7 @@ impl Policy {
                 missing: "anyone".to_owned(),
                 derived: Vec::new(),
                 dispatch: Vec::new(),
-                known: Vec::new(),
+                known: Arc::default(),
             }),
             narrowing: None,
         }
@@ -207,6 +210,18 @@ impl Policy {
     pub fn sees(&self, caller: &Caller, tool: &ToolFacts<'_>) -> bool {
         caller.roles().all(|role| matches!(*self.role(role).verdict(tool), ToolVerdict::Visible { .. }))
             && self.narrowing.as_ref().is_none_or(|narrowing| narrowing.sees(caller, tool))
+    }
+
+    /// Returns true if `role` may have the tool run a program of its choice: nothing limits the command, and nobody is asked.
+    pub(crate) fn runs_any_program(&self, role: &str, tool: &ToolFacts<'_>) -> bool {
+        let takes_command = tool.effects.iter().any(|effect| matches!(effect, Effect::Runs { .. }));
+        takes_command
+            && match &*self.role(role).verdict(tool) {
+                ToolVerdict::Visible { ask: None, rules, .. } => {
+                    rules.iter().all(|rule| rule.commands.is_none())
+                }
+                ToolVerdict::Visible { .. } | ToolVerdict::Hidden(_) => false,
+            }
     }
 
     /// Judges one call. `tool` must be the facts of the tool that `call` names, and `effects` finds out where
@@ -586,7 +601,7 @@ impl Policy {
     }
 
     fn known(&self, role: &str, visible: bool) -> Vec<&str> {
-        let table = &self.role(role).table;
+        let table = self.role(role).table();
         let narrower = self.narrowing.as_ref().map(|narrowing| narrowing.allowed_tools(role));
         let fits = |name: &&str| {
             table.get(*name).is_some_and(|entry| {
@@ -696,26 +711,28 @@ fn check_declared<'r>(
 }
 
 impl Role {
-    /// Fills the table of verdicts for the known tools.
-    pub(crate) fn tabulate(&mut self, tools: &[ToolFacts<'_>]) {
-        self.table = tools
-            .iter()
-            .map(|tool| {
+    /// Returns the verdicts on the known tools. They are reached once the first is asked for, as most servers have callers
+    /// of one role or two.
+    fn table(&self) -> &HashMap<String, KnownToolVerdict> {
+        self.table.get_or_init(|| {
+            let entries = self.known.iter().map(|known| {
+                let tool = known.facts();
                 let entry = KnownToolVerdict {
                     toolset: tool.toolset.to_owned(),
-                    annotations: SelectorAnnotations::of(tool),
-                    verdict: self.judge(tool),
+                    annotations: SelectorAnnotations::of(&tool),
+                    verdict: self.judge(&tool),
                 };
                 (tool.name.to_owned(), entry)
-            })
-            .collect();
+            });
+            entries.collect()
+        })
     }
 
     /// Returns its verdict on a tool. For a tool that was known at load, and has the same facts, it is looked up.
     pub(crate) fn verdict(&self, tool: &ToolFacts<'_>) -> Cow<'_, ToolVerdict> {
         // The facts come from the caller, so a known name is not enough: with another toolset or annotation other
         // entries match. No selector looks at effects, so these are not compared.
-        match self.table.get(tool.name) {
+        match self.table().get(tool.name) {
             Some(entry)
                 if entry.annotations == SelectorAnnotations::of(tool) && entry.toolset == tool.toolset =>
             {

@@ -95,6 +95,30 @@ environment = ["RUST_LOG", "LD_PRELOAD"]
 }
 
 #[test]
+fn a_limit_of_commands_that_another_tool_goes_around_is_a_warning() {
+    const START: ToolFacts<'static> = ToolFacts::new("start_command", "ci")
+        .effects(&[Effect::Runs { command: "command", environment: "env" }]);
+    let warnings = |role: &str, tools: &str| {
+        let text = format!(
+            "version = 1\n[roles.builder]\n{role}\n[[roles.builder.require]]\nid = \"programs\"\ntools = [{tools}]\ncommands = [\"ls\"]\n"
+        );
+        let loaded = Policy::load(&text, "roles.toml", &[READ, WRITE, RUN, START])
+            .unwrap_or_else(|error| panic!("{error}"));
+        loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let found = warnings("allow = [\"*\"]", "\"run_command\"");
+    assert!(found.len() == 1 && found[0].contains("`start_command` of the same role runs any"), "{found:?}");
+    for (role, tools) in [
+        ("allow = [\"*\"]", "\"run_command\", \"start_command\""),
+        ("allow = [\"*\"]\ndeny = [\"start_command\"]", "\"run_command\""),
+        ("allow = [\"*\"]\nask = [\"start_command\"]", "\"run_command\""),
+        ("allow = [\"run_command\"]", "\"run_command\""),
+    ] {
+        assert_eq!(warnings(role, tools), [] as [&str; 0], "{role} {tools}");
+    }
+}
+
+#[test]
 fn examples_that_do_not_hold_keep_the_file_from_being_used() {
     insta::assert_snapshot!(said(
         r#"

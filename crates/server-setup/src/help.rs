@@ -1,7 +1,23 @@
 //! Help texts that both servers lay out alike: the global options in one line below a subcommand's own, and the name of
 //! the program in every text.
 
-use clap::{Arg, Command};
+use clap::{Arg, Command, FromArgMatches};
+use std::ffi::OsString;
+
+/// Parses `arguments` by `plain`. Where they are wrong or ask for help, parses them by `complete` and ends the process: that
+/// is the same command line with the texts that a person reads. Most starts show none of them, and to write them for each
+/// subcommand takes longer than to parse.
+pub fn parse<T: FromArgMatches>(
+    arguments: Vec<OsString>,
+    plain: impl FnOnce() -> Command,
+    complete: impl FnOnce() -> Command,
+) -> T {
+    let parsed = plain().try_get_matches_from(&arguments);
+    parsed.and_then(|mut matches| T::from_arg_matches_mut(&mut matches)).unwrap_or_else(|_| {
+        let mut matches = complete().get_matches_from(arguments);
+        T::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
+    })
+}
 
 /// Takes the global options out of the help of each subcommand, where they would drown its own, and names them in one line
 /// below. They are parsed and completed as before. `name` is the program's name in that line.

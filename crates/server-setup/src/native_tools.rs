@@ -61,7 +61,7 @@ impl NativeToolHost {
         let project_settings = all_project_settings(&settings.roots);
         let workspace = Arc::new(workspace(&settings)?.protect(project_settings.clone()));
         let facts = toolsets::facts(&settings, &workspace, &runner(&settings)?)?;
-        let loaded = policy::configured(&settings, &facts)?;
+        let loaded = policy::at_start(&settings, &facts)?;
         protected_files::check_marker_key(&settings, &workspace)?;
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let caller = identity::caller(&settings, &loaded.policy).caller;

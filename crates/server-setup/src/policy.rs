@@ -29,6 +29,19 @@ pub fn configured(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded
     }
 }
 
+/// Loads the policy as [`configured`] does, for a server that starts. The built-in one is not checked again for the tools
+/// of the library, with which a test checks it.
+///
+/// # Errors
+/// As [`configured`].
+pub fn at_start(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, Error> {
+    let program = &settings.program;
+    if settings.config.policy.file.is_some() || program.has_own_roles() || program.own_toolset.is_some() {
+        return configured(settings, tools);
+    }
+    Ok(Policy::builtin_unchecked(tools)?)
+}
+
 /// Loads the policy in the file at `path`.
 ///
 /// # Errors

@@ -35,10 +35,17 @@ pub fn check_marker_key(settings: &Settings, workspace: &Workspace) -> Result<()
 pub fn protected(settings: &Settings) -> Vec<PathBuf> {
     let policy = &settings.config.policy;
     let http = &settings.config.http;
-    let named =
-        [&policy.file, &policy.marker_key, &policy.audit, &http.tokens, &http.tls_certificate, &http.tls_key]
-            .into_iter()
-            .filter_map(|file: &Setting<_>| file.value.clone());
+    let named = [
+        &policy.file,
+        &policy.marker_key,
+        &policy.audit,
+        &http.tokens,
+        &http.token_usage,
+        &http.tls_certificate,
+        &http.tls_key,
+    ]
+    .into_iter()
+    .filter_map(|file: &Setting<_>| file.value.clone());
     let mut files: Vec<PathBuf> = settings.config.file.iter().cloned().chain(named).collect();
     if let Some(audit) = policy.audit.as_ref() {
         // Rotated audits too, or a tool could rewrite what was recorded.

@@ -80,7 +80,7 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let callers = Callers::One(&sessions);
     let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
     let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
-    let loaded = policy::configured(&settings, &facts)?;
+    let loaded = policy::at_start(&settings, &facts)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }

@@ -418,6 +418,34 @@ impl ConfinedPath {
         Ok(created)
     }
 
+    /// Refuses a path that does not exist, whose folders may be missing too, if creating it would make a part of a git
+    /// directory.
+    ///
+    /// # Errors
+    /// [`Error::GitFolder`], and everything that keeps a folder that exists from being resolved.
+    pub fn check_creatable(&self) -> Result<(), Error> {
+        let mut missing = Vec::new();
+        let mut existing = self.relative.as_path();
+        let folder = loop {
+            match self.folder_at(existing) {
+                Ok(folder) => break folder,
+                Err(error) => match (existing.parent(), existing.components().next_back()) {
+                    (Some(parent), Some(Component::Normal(name))) if error.is_not_found() => {
+                        missing.push(name);
+                        existing = parent;
+                    }
+                    _ => return Err(error),
+                },
+            }
+        };
+        git_folder::check_new_names(missing.iter().copied(), &self.display_path())?;
+        let Some(outermost) = missing.last() else { return Ok(()) };
+        let mut resolved = walk(&self.root_set, self.root, existing, FinalSymlink::Follow)?;
+        resolved.path.extend(resolved.name);
+        let root = self.root_set.get(resolved.root)?;
+        git_folder::check_change(root, &resolved.path, &folder, outermost, &self.display_path())
+    }
+
     /// Creates the folders this path lies in. Returns those that were missing, the outermost first.
     ///
     /// # Errors

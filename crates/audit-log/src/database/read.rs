@@ -1,7 +1,8 @@
 //! Reading rows, for queries and the verification.
 
+use super::connection::{AuditDatabase, Engine, STATEMENT_TIMEOUT};
 use super::error::DatabaseError;
-use super::{AuditDatabase, Engine, STATEMENT_TIMEOUT, schema};
+use super::schema;
 use crate::call::{CallDecision, Outcome};
 use crate::chain::ChainHash;
 use crate::entry::{AuditEntry, AuditEvent};

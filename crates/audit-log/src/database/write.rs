@@ -1,7 +1,7 @@
 //! Writing rows.
 
+use super::connection::{AuditDatabase, Engine, STATEMENT_TIMEOUT};
 use super::error::{DatabaseError, WriteError};
-use super::{AuditDatabase, Engine, STATEMENT_TIMEOUT};
 use crate::chain::{ChainHash, ChainHead};
 use crate::entry::AuditEntry;
 use sqlx::QueryBuilder;

@@ -12,12 +12,13 @@ use super::shell_only::{ShelllessLine, line_advice};
 use super::terminal::with_terminal;
 use crate::redact::Redactor;
 use crate::workspace::{ConfinedPath, Workspace};
-#[cfg(feature = "git")]
 use egress_proxy::NetworkAccess;
 use process_runner::{
     Command, CommandLine, ConfinementLevel, ResourceControls, ResourceLimits, Runner, ShellSyntax,
     ShellSyntaxKind, TerminalSize,
 };
+use schemars::JsonSchema;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 #[cfg(any(feature = "git", all(feature = "mcp", feature = "sessions", unix)))]
@@ -37,6 +38,15 @@ pub struct Commands {
     resource_limits: ResourceLimits,
 }
 
+/// A network that a call asks for, which is less than what its caller may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CommandNetwork {
+    /// No host.
+    None,
+}
+
 /// A command as a caller requested it, in the foreground or the background.
 #[derive(Clone, Copy)]
 pub(super) struct CommandRequest<'a> {
@@ -45,6 +55,8 @@ pub(super) struct CommandRequest<'a> {
     pub(super) shell: bool,
     pub(super) working_directory: Option<&'a str>,
     pub(super) env: Option<&'a BTreeMap<String, String>>,
+    /// The network, where the caller asks for less than it may have.
+    pub(super) network: Option<CommandNetwork>,
     /// The size of the terminal that the program gets, if any.
     pub(super) terminal: Option<TerminalSize>,
 }
@@ -135,6 +147,12 @@ impl Commands {
         commands
     }
 
+    /// Returns the same commands without a network.
+    fn offline(&self) -> Self {
+        let confinement = self.confinement.clone().network(&NetworkAccess::None);
+        Self { confinement, ..self.clone() }
+    }
+
     /// Returns the workspace whose folders commands run in.
     pub fn workspace(&self) -> &Arc<Workspace> {
         &self.workspace
@@ -213,7 +231,11 @@ impl Commands {
     pub(super) fn prepare(&self, request: CommandRequest<'_>) -> Result<PreparedCommand, CommandError> {
         let folder = self.workspace.locate(request.working_directory.unwrap_or("."))?;
         let RequestedWords { program, arguments, shell, literal_glob } = self.words(request, &folder)?;
-        let mut command = self.command_in(program, &folder)?.args(arguments);
+        let mut command = match request.network {
+            None => self.command_in(program, &folder)?,
+            Some(CommandNetwork::None) => self.offline().command_in(program, &folder)?,
+        };
+        command = command.args(arguments);
         command = match request.terminal {
             Some(size) => with_terminal(command, size),
             // An editor without a terminal does not end by itself: it would be waited for until the time limit. Tests do
@@ -310,8 +332,9 @@ impl Commands {
 
     /// Returns `command` with the environment and the confinement of every command.
     pub(super) fn apply_policies(&self, command: Command) -> Result<Command, EgressError> {
-        let command = self.environment.apply(self.confine(command)?);
-        Ok(terminal_environment(command, &self.runner))
+        let command = terminal_environment(self.environment.apply(command), &self.runner);
+        // Last: the variables that lead to the proxy take precedence, and it adds to what is there.
+        self.confine(command)
     }
 
     /// Creates a folder outside the project for a program's report. Confined programs can write it.

@@ -53,13 +53,13 @@ pub use background::{
     WriteCommandInput,
 };
 pub use build::{BuildError, BuildGoal, BuildReport, BuildRequest, build};
-pub use command::Commands;
+pub use command::{CommandNetwork, Commands};
 pub use command_words::CommandText;
 pub use compiler::{Diagnostic, DiagnosticReader, DiagnosticSeverity};
 pub use confinement::{CommandScope, ConfinementPolicy, DeferredConfinement, PrivateTempDir, ToolchainPaths};
 pub use ecosystem::Ecosystem;
 pub use egress::{CredentialError, EgressError, EgressLog};
-pub use egress_proxy::{AllowedHosts, NetworkAccess};
+pub use egress_proxy::{AllowedHosts, CredentialHeader, CredentialRule, NetworkAccess, SecretSource};
 pub use environment::{CommandEnvironment, DeferredEnvironment, EnvironmentPolicy};
 pub use error::{CommandError, StdinError};
 pub use report::{CommandOutcome, CommandReport};

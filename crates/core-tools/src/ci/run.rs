@@ -2,7 +2,7 @@
 
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
-use super::command::{CommandRequest, Commands, PreparedCommand};
+use super::command::{CommandNetwork, CommandRequest, Commands, PreparedCommand};
 use super::command_words::CommandText;
 use super::error::CommandError;
 use super::report::{CommandReport, capture_bytes};
@@ -34,6 +34,9 @@ pub struct RunCommand {
     pub stdin: Option<String>,
     /// Environment variables to add, such as {"RUST_LOG": "debug"}.
     pub env: Option<BTreeMap<String, String>>,
+    /// `none` starts the program without a network. Default: the network of your role.
+    #[schemars(extend("unlisted" = true))]
+    pub network: Option<CommandNetwork>,
     /// The most bytes of each stream in the answer. Default: 20000.
     #[schemars(range(min = 1_000, max = 1_000_000))]
     pub max_output_bytes: Option<usize>,
@@ -59,6 +62,7 @@ impl RunCommand {
             timeout_ms: None,
             stdin: None,
             env: None,
+            network: None,
             max_output_bytes: None,
             pty: None,
             columns: None,
@@ -94,6 +98,7 @@ impl Commands {
             shell: input.shell == Some(true),
             working_directory: input.working_directory.as_deref(),
             env: input.env.as_ref(),
+            network: input.network,
             terminal,
         })?;
         let timeout = effective_timeout(input.timeout_ms, DEFAULT_TIMEOUT, max_timeout)?;

@@ -125,7 +125,8 @@ pub struct WorkspaceCompiler {
     cache_folder: Option<PathBuf>,
     /// Opened when it is first needed, so that a server that compiles nothing creates no folder.
     cache: Arc<OnceLock<OpenContextCache>>,
-    catalogue: Arc<Catalogue>,
+    /// None for the built-in one, which is parsed when the first document is compiled.
+    catalogue: Option<Arc<Catalogue>>,
 }
 
 /// The cache of a compiler.
@@ -140,19 +141,18 @@ impl WorkspaceCompiler {
     /// A compiler over the workspace of `commands`, which runs git under their confinement, with the built-in
     /// [catalogue](Catalogue::built_in).
     pub fn new(commands: Commands) -> Self {
-        Self {
-            commands,
-            cache_folder: None,
-            cache: Arc::default(),
-            catalogue: Arc::new(Catalogue::built_in().clone()),
-        }
+        Self { commands, cache_folder: None, cache: Arc::default(), catalogue: None }
     }
 
     /// Takes the documents of each role, and the folders where they are looked for, from `catalogue`.
     #[must_use]
     pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
-        self.catalogue = Arc::new(catalogue);
+        self.catalogue = Some(Arc::new(catalogue));
         self
+    }
+
+    fn active_catalogue(&self) -> &Catalogue {
+        self.catalogue.as_deref().unwrap_or_else(|| Catalogue::built_in())
     }
 
     /// Keeps the cache in `folder` as well, for the next process: token counts, outlines, and which content a path had, but
@@ -192,7 +192,7 @@ impl WorkspaceCompiler {
     /// Returns the role of `roles`, all of them the caller's, that a document is for: the first one in the catalogue, else
     /// the last one.
     pub fn select_role<'r>(&self, roles: impl Iterator<Item = &'r str> + Clone) -> &'r str {
-        let in_catalogue = roles.clone().find(|role| self.catalogue.has_role(role));
+        let in_catalogue = roles.clone().find(|role| self.active_catalogue().has_role(role));
         in_catalogue.or_else(|| roles.last()).unwrap_or("default")
     }
 
@@ -210,7 +210,7 @@ impl WorkspaceCompiler {
         limited: Option<Arc<Workspace>>,
         cancel: &CancellationToken,
     ) -> Result<CompiledContext, Error> {
-        let detail = request.diff_detail.unwrap_or(self.catalogue.role(&request.role).diff);
+        let detail = request.diff_detail.unwrap_or(self.active_catalogue().role(&request.role).diff);
         if detail != DiffDetail::Off {
             request.changes = Some(match &limited {
                 None => self.changes(since, detail, cancel).await?,
@@ -226,7 +226,8 @@ impl WorkspaceCompiler {
         let work = move || {
             let redact = SharedRedactor(&this.commands.redactor);
             let OpenContextCache { cache, diagnostic } = this.open_cache();
-            let compiler = Compiler::new(&tree).cache(cache).catalogue(&this.catalogue).redact(&redact);
+            let compiler =
+                Compiler::new(&tree).cache(cache).catalogue(this.active_catalogue()).redact(&redact);
             let mut compiled = compiler.compile(&request)?;
             compiled.manifest.diagnostics.extend(diagnostic.clone());
             #[cfg(unix)]

@@ -78,15 +78,15 @@ impl Git {
 
     async fn execute(&self, invocation: GitInvocation<'_>) -> Result<Output, Error> {
         let (runs_hooks, reaches_ssh_agent) = (invocation.runs_hooks(), invocation.reaches_ssh_agent());
-        let command = invocation.into_command()?;
+        let mut command = invocation.into_command()?;
+        if runs_hooks {
+            command = self.commands.environment_policy().withhold_secrets(command);
+        }
         let confined = match reaches_ssh_agent {
             true => self.commands.confine_with_ssh_agent(command),
             false => self.commands.confine(command),
         };
-        let mut command = confined.map_err(CommandError::from)?;
-        if runs_hooks {
-            command = self.commands.environment_policy().withhold_secrets(command);
-        }
+        let command = confined.map_err(CommandError::from)?;
         let output = self.commands.runner.run(command).await.map_err(CommandError::from)?;
         match &output.termination {
             Termination::TimedOut { after, .. } => Err(Error::TimedOut(*after)),

@@ -20,18 +20,22 @@ impl KnownToolNames {
     /// Returns the tools that `text` names. A name of one word, such as `build`, counts only between backticks: it is a
     /// word of the language as well.
     fn named<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'static str> + 'a {
-        let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
-        let mut rest = text;
+        // Names are ASCII, and so are the bounds of their slices.
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let bytes = text.as_bytes();
+        let mut position = 0;
         std::iter::from_fn(move || {
             loop {
-                let start = rest.find(is_part)?;
-                let is_quoted = rest[..start].ends_with('`');
-                let word = &rest[start..];
-                let (name, after) =
-                    word.split_at(word.find(|character| !is_part(character)).unwrap_or(word.len()));
-                rest = after;
-                let is_name = name.contains('_') || (is_quoted && after.starts_with('`'));
-                if let Some(known) = self.0.get(name).filter(|_| is_name) {
+                let start = position + bytes.get(position..)?.iter().position(is_part)?;
+                let length = bytes.get(start..)?.iter().position(|byte| !is_part(byte));
+                let end = length.map_or(bytes.len(), |length| start + length);
+                position = end;
+                let name = text.get(start..end)?;
+                let is_quoted = text.get(..start)?.ends_with('`') && bytes.get(end) == Some(&b'`');
+                // Most words are no names, and hashing each takes longer than finding that out.
+                if (is_quoted || name.contains('_'))
+                    && let Some(known) = self.0.get(name)
+                {
                     return Some(*known);
                 }
             }

@@ -61,8 +61,10 @@ mod progress_notifications;
 mod rate_limiter;
 mod reference;
 mod schema;
+mod schema_file;
 mod search_hints;
 mod selection;
+mod stored_schemas;
 mod tool;
 mod tool_caller;
 mod tool_directory;
@@ -112,6 +114,8 @@ pub use progress::{ProgressEvent, ProgressReporter};
 pub use role_policy::Effect;
 /// The token bucket behind every limit of so many in a span of time.
 pub use role_policy::TokenBucket;
+#[doc(hidden)]
+pub use schema_file::{schemas_of, stored_schemas};
 pub use selection::{ToolSelection, UnknownSelection};
 pub use tool::{BackgroundProcess, Tool};
 pub use toolset::{PreparedCall, Toolset};

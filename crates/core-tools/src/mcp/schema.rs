@@ -4,6 +4,7 @@
 //! dialect, titles, integer formats, `null` beside a type that may simply be left out, references that are
 //! used once.
 
+use super::stored_schemas::{SchemaUse, stored};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value};
@@ -12,10 +13,12 @@ use std::sync::{Arc, OnceLock};
 /// A JSON Schema object, as rmcp takes it.
 pub(crate) type JsonSchemaObject = Map<String, Value>;
 
-/// A schema that is generated when it is first needed. A start of the program needs those of the tools that it lists, and
-/// a single call needs one: generating all of them took a third of a start.
+/// A schema that is looked up or generated when it is first needed. A start of the program needs those of the tools that it
+/// lists, and a single call needs one.
 #[derive(Clone, Debug)]
 pub(crate) struct LazySchema {
+    schema_use: SchemaUse,
+    type_name: &'static str,
     generate: fn() -> JsonSchemaObject,
     /// The largest values of parameters that settings bound.
     maxima: Vec<(String, u64)>,
@@ -23,9 +26,19 @@ pub(crate) struct LazySchema {
 }
 
 impl LazySchema {
-    /// The schema that `generate` returns, usually [`input`] or [`output`] of a type.
-    pub(crate) fn new(generate: fn() -> JsonSchemaObject) -> Self {
-        Self { generate, maxima: Vec::new(), schema: OnceLock::new() }
+    /// The schema that arguments of type `T` are checked by.
+    pub(crate) fn of_input<T: JsonSchema>() -> Self {
+        Self::new::<T>(SchemaUse::Input, input::<T>)
+    }
+
+    /// The schema of answers of type `T`.
+    pub(crate) fn of_output<T: JsonSchema>() -> Self {
+        Self::new::<T>(SchemaUse::Output, output::<T>)
+    }
+
+    fn new<T>(schema_use: SchemaUse, generate: fn() -> JsonSchemaObject) -> Self {
+        let type_name = std::any::type_name::<T>();
+        Self { schema_use, type_name, generate, maxima: Vec::new(), schema: OnceLock::new() }
     }
 
     /// Sets the largest value of a number among the properties.
@@ -37,7 +50,7 @@ impl LazySchema {
     /// Returns the schema.
     pub(crate) fn get(&self) -> &Arc<JsonSchemaObject> {
         self.schema.get_or_init(|| {
-            let mut schema = (self.generate)();
+            let mut schema = stored(self.schema_use, self.type_name).unwrap_or_else(|| (self.generate)());
             for (property, maximum) in &self.maxima {
                 let property = get_mut(&mut schema, "properties").and_then(|object| object.get_mut(property));
                 if let Some(Value::Object(property)) = property {
@@ -46,6 +59,23 @@ impl LazySchema {
             }
             Arc::new(schema)
         })
+    }
+
+    /// Returns the part of an input schema that is [`listed`].
+    pub(crate) fn listed(&self) -> JsonSchemaObject {
+        // What settings change is not in the stored schema.
+        let stored = || stored(SchemaUse::Listed, self.type_name).filter(|_| self.maxima.is_empty());
+        stored().unwrap_or_else(|| listed(self.get()))
+    }
+
+    /// Returns the schemas of the type that can be stored.
+    pub(super) fn generated(
+        &self,
+    ) -> impl Iterator<Item = (SchemaUse, &'static str, JsonSchemaObject)> + use<> {
+        let schema = (self.generate)();
+        let listed = (self.schema_use == SchemaUse::Input).then(|| listed(&schema));
+        let listed = listed.map(|listed| (SchemaUse::Listed, self.type_name, listed));
+        std::iter::once((self.schema_use, self.type_name, schema)).chain(listed)
     }
 }
 

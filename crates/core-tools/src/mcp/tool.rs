@@ -3,8 +3,9 @@
 use super::answer::{Answer, AnswerFormat, ToolError};
 use super::call_context::CallContext;
 use super::permits::{NoPermit, ResourceClass};
-use super::schema::{self, JsonSchemaObject, LazySchema};
+use super::schema::{JsonSchemaObject, LazySchema};
 use super::search_hints;
+use super::stored_schemas::SchemaUse;
 use futures_util::future::{BoxFuture, FutureExt};
 use process_runner::LeftoverTree;
 use rmcp::model::ToolAnnotations;
@@ -155,7 +156,7 @@ impl Tool {
             title,
             description,
             aliases: &[],
-            input: Arc::new(LazySchema::new(schema::input::<I>)),
+            input: Arc::new(LazySchema::of_input::<I>()),
             output: None,
             change: ToolChange::None,
             effects: &[],
@@ -212,7 +213,7 @@ impl Tool {
     /// Declares that answers are structured objects of type `T`.
     #[must_use]
     pub fn answers<T: JsonSchema>(mut self) -> Self {
-        self.output = Some(Arc::new(LazySchema::new(schema::output::<T>)));
+        self.output = Some(Arc::new(LazySchema::of_output::<T>()));
         self
     }
 
@@ -322,6 +323,14 @@ impl Tool {
         self.input.get()
     }
 
+    /// Returns the schemas of its types that can be stored.
+    pub(super) fn generated_schemas(
+        &self,
+    ) -> impl Iterator<Item = (SchemaUse, &'static str, JsonSchemaObject)> + use<> {
+        let output = self.output.as_ref().map(|output| output.generated());
+        self.input.generated().chain(output.into_iter().flatten())
+    }
+
     /// Takes over the aliases of the tool that this one replaces, unless it has its own.
     pub(crate) fn inherit_aliases(&mut self, replaced: &Self) {
         if self.aliases.is_empty() {
@@ -389,7 +398,7 @@ impl Tool {
     /// Returns the entry of a list. All four hints are always present, because a client assumes the worst of a missing
     /// one.
     pub(crate) fn listed(&self, format: AnswerFormat) -> rmcp::model::Tool {
-        let mut tool = rmcp::model::Tool::new(self.name, self.description, schema::listed(self.input()));
+        let mut tool = rmcp::model::Tool::new(self.name, self.description, self.input.listed());
         tool.title = Some(self.title.to_owned());
         // A client checks every answer against this schema, so it is only there where answers are structured.
         tool.output_schema = match format {

@@ -36,11 +36,11 @@ impl SecretForms {
             };
             secret.chars().map(escape).collect()
         };
-        // The value without its scheme, such as the pair of basic authentication.
-        let parameter = header.rsplit_once(' ').map_or(header, |(_, parameter)| parameter);
+        // Basic authentication encodes the secret together with a user name.
+        let pair = header.strip_prefix("Basic ").filter(|pair| !pair.contains(secret));
         let mut forms = vec![
             secret.to_owned(),
-            parameter.trim_end_matches('=').to_owned(),
+            pair.unwrap_or_default().trim_end_matches('=').to_owned(),
             STANDARD_NO_PAD.encode(secret),
             URL_SAFE_NO_PAD.encode(secret),
             hexadecimal(true),
@@ -154,6 +154,12 @@ mod tests {
             let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
             assert_eq!(masked(&forms, &bytes), expected);
         }
+    }
+
+    #[test]
+    fn the_rest_of_a_header_is_no_secret() {
+        let forms = SecretForms::new("abcdefgh", "Token abcdefgh v2");
+        assert_eq!(masked(&forms, &[b"Token abcdefgh v2 v2 Basic"]), "Token ******** v2 v2 Basic");
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl AuditStore {
         let chain =
             AuditChain { server: server_name()?, last_number: 0, head: None, lost_since: 0, is_ended: false };
         let store = Self { queue: sender, counts: Arc::clone(&counts), chain: Arc::new(Mutex::new(chain)) };
-        let writer = AuditWriter::start(database, receiver, counts, store.clone());
+        let writer = AuditWriter::start(database, receiver, counts);
         Ok((store, writer))
     }
 
@@ -55,9 +55,14 @@ impl AuditStore {
         self.enqueue(record.to_entry());
     }
 
-    /// Records that this process ends, as the last link of its chain. Returns false if the queue has no room.
-    pub(super) fn end(&self) -> bool {
-        self.enqueue(AuditEntry::new(AuditEvent::End, SystemTime::now()))
+    /// Records that this process ends, as the last link of its chain. A server that is killed leaves a chain without an end,
+    /// and so does one whose queue is full.
+    pub(crate) fn end(&self) {
+        if !self.enqueue(AuditEntry::new(AuditEvent::End, SystemTime::now())) {
+            tracing::error!(
+                "the end of this server is not recorded in the audit's database: too many records wait"
+            );
+        }
     }
 
     fn enqueue(&self, mut entry: AuditEntry) -> bool {
@@ -125,6 +130,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         record();
+        store.end();
         writer.close().await;
         let row = "SELECT count(*), max(lost_before), max(number) FROM coretools_audit";
         let row = sqlx::query(row).fetch_one(&mut other).await.unwrap();

@@ -1,7 +1,6 @@
 //! The task that writes the queue to the database.
 
 use super::error::AuditStoreError;
-use super::queue::AuditStore;
 use audit_log::{AuditDatabase, ChainedEntry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,7 +33,6 @@ pub(crate) struct AuditWriter {
     task: JoinHandle<()>,
     closing: CancellationToken,
     counts: Arc<WrittenAuditCounts>,
-    store: AuditStore,
 }
 
 impl AuditWriter {
@@ -43,7 +41,6 @@ impl AuditWriter {
         mut database: AuditDatabase,
         queue: Receiver<ChainedEntry>,
         counts: Arc<WrittenAuditCounts>,
-        store: AuditStore,
     ) -> Self {
         let closing = CancellationToken::new();
         let task = tokio::spawn({
@@ -53,17 +50,11 @@ impl AuditWriter {
                 database.close().await;
             }
         });
-        Self { task, closing, counts, store }
+        Self { task, closing, counts }
     }
 
     /// Writes the rows that are still in the queue, for at most [`CLOSE_TIMEOUT`].
     pub(crate) async fn close(mut self) {
-        // A server that was killed leaves a chain without an end, and so does one whose database is gone for long.
-        if !self.store.end() {
-            tracing::error!(
-                "the end of this server is not recorded in the audit's database: too many records wait"
-            );
-        }
         self.closing.cancel();
         if tokio::time::timeout(CLOSE_TIMEOUT, &mut self.task).await.is_err() {
             self.task.abort();

@@ -89,16 +89,21 @@ impl Authenticator {
         peer: ConnectionPeer,
     ) -> Result<Principal, RefusedCaller> {
         match bearer_token(headers)? {
-            Some(bearer) => self.authenticate_bearer(bearer).await,
+            Some(bearer) => self.authenticate_bearer(bearer, peer).await,
             None => Ok(self.implicit(peer)?),
         }
     }
 
-    /// Returns the caller that has the token or JWT `bearer`.
-    pub(crate) async fn authenticate_bearer(&self, bearer: &str) -> Result<Principal, RefusedCaller> {
+    /// Returns the caller that has the token or JWT `bearer`, and notes that `peer` uses it.
+    pub(crate) async fn authenticate_bearer(
+        &self,
+        bearer: &str,
+        peer: ConnectionPeer,
+    ) -> Result<Principal, RefusedCaller> {
         // Tokens come first: they cost one hash and one look-up, while a JWT may need its keys fetched.
         let tokens = self.tokens();
         if let Some(token) = tokens.find(bearer) {
+            token.note_use(peer);
             return Ok(Principal {
                 name: Arc::clone(&token.name),
                 role: token.role.clone(),

@@ -8,5 +8,6 @@ pub(crate) mod jwt;
 pub(crate) mod principal;
 mod role_rule;
 pub(crate) mod token_file;
+pub(crate) mod token_usage;
 pub(crate) mod tokens;
 pub(crate) mod tracked_tokens;

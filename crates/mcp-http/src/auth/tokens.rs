@@ -2,11 +2,13 @@
 
 use super::bearer::{TokenHash, TokenId, token_id};
 use super::token_file::{TokenFile, TokenFileError, TokenProblem};
+use super::token_usage::{TokenUse, TokenUses};
 use crate::limits::caller_limits::CallerLimits;
-use std::collections::HashMap;
+use crate::net::address::ConnectionPeer;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
@@ -28,9 +30,16 @@ pub(crate) struct ActiveToken {
     pub(crate) expires_at: Option<SystemTime>,
     /// It is the secret before a rotation. Its bearer goes on with the one after.
     is_previous: bool,
-    /// The last second in which it was used, since 1970; 0 if it was not.
-    last_used: Arc<AtomicU64>,
+    last_use: Arc<LastUse>,
     hash: TokenHash,
+}
+
+/// The last use of a token by this process.
+#[derive(Debug, Default)]
+struct LastUse {
+    /// The second since 1970; 0 if it was not used. Apart from the peer, so that most requests only read it.
+    at: AtomicU64,
+    from: Mutex<String>,
 }
 
 /// The tokens that are in use, by their ids.
@@ -82,7 +91,7 @@ impl ActiveTokens {
                         ..defaults.clone()
                     },
                     revoked: old.map(|old| old.revoked.clone()).unwrap_or_default(),
-                    last_used: old.map(|old| Arc::clone(&old.last_used)).unwrap_or_default(),
+                    last_use: old.map(|old| Arc::clone(&old.last_use)).unwrap_or_default(),
                     created_at: at(entry.created),
                     expires_at,
                     is_previous,
@@ -129,11 +138,6 @@ impl ActiveTokens {
         if !token.hash.matches(&hash) || !token.is_valid(now) {
             return None;
         }
-        let second = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        // Written once a second: all requests of the bearer share it.
-        if token.last_used.load(Ordering::Relaxed) != second {
-            token.last_used.store(second, Ordering::Relaxed);
-        }
         Some(token)
     }
 
@@ -148,6 +152,25 @@ impl ActiveTokens {
     pub(crate) fn valid(&self) -> impl Iterator<Item = &ActiveToken> {
         let now = SystemTime::now();
         self.0.values().filter(move |token| !token.is_previous && token.is_valid(now))
+    }
+
+    /// Returns the last uses by this process, by the names of the tokens.
+    pub(crate) fn uses(&self) -> TokenUses {
+        let mut uses = TokenUses::new();
+        for token in self.0.values() {
+            let Some(at) = token.last_used() else { continue };
+            // A token may have two secrets.
+            if uses.get(&*token.name).is_none_or(|other| other.at < at) {
+                let from = token.last_use.from.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                uses.insert(token.name.to_string(), TokenUse { at, from });
+            }
+        }
+        uses
+    }
+
+    /// Returns the names of all tokens, valid or not.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        self.0.values().map(|token| token.name.to_string()).collect()
     }
 
     /// Returns true if a token of this name is valid.
@@ -198,7 +221,18 @@ impl ActiveToken {
 
     /// Returns the time of its last use by this server, in seconds since 1970.
     pub(crate) fn last_used(&self) -> Option<u64> {
-        Some(self.last_used.load(Ordering::Relaxed)).filter(|second| *second > 0)
+        Some(self.last_use.at.load(Ordering::Relaxed)).filter(|second| *second > 0)
+    }
+
+    /// Notes that `peer` uses the token now.
+    pub(crate) fn note_use(&self, peer: ConnectionPeer) {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        // Once a second: all requests of the bearer share it.
+        if self.last_use.at.load(Ordering::Relaxed) != now
+            && self.last_use.at.swap(now, Ordering::Relaxed) != now
+        {
+            *self.last_use.from.lock().unwrap_or_else(PoisonError::into_inner) = peer.label();
+        }
     }
 
     fn is_valid(&self, now: SystemTime) -> bool {

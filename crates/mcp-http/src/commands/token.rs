@@ -2,6 +2,7 @@
 
 use crate::auth::bearer::{self, NewToken};
 use crate::auth::token_file::{self, PreviousSecret, TokenEntry, TokenFileError, is_name};
+use crate::auth::token_usage::{self, TokenUsageError};
 use crate::cli::{NewTokenArgs, RotateTokenArgs, TokenCommand};
 use crate::console_output::{OutputError, name, print, say};
 use crate::server::exposure;
@@ -20,6 +21,8 @@ pub(crate) enum TokenError {
     NoFile,
     #[error(transparent)]
     File(#[from] TokenFileError),
+    #[error(transparent)]
+    Usage(#[from] TokenUsageError),
     #[error("`{0}` is not a name: expected letters, digits, `.`, `_` and `-`, at most 64")]
     Name(String),
     #[error("there is a token `{0}`; revoke it first, or choose another name")]
@@ -51,7 +54,7 @@ pub(crate) fn run(settings: &Settings, command: TokenCommand) -> Result<ExitCode
     let path = path.ok_or(TokenError::NoFile)?;
     match command {
         TokenCommand::New(arguments) => create(settings, path, &arguments),
-        TokenCommand::List { json } => list(path, json),
+        TokenCommand::List { json } => list(settings, path, json),
         TokenCommand::Rotate(arguments) => rotate(path, &arguments),
         TokenCommand::Revoke { name } => revoke(path, &name),
     }
@@ -220,7 +223,8 @@ fn checked_root(settings: &Settings, root: &Path) -> Result<PathBuf, TokenError>
     }
 }
 
-fn list(path: &Path, json: bool) -> Result<ExitCode, TokenError> {
+fn list(settings: &Settings, path: &Path, json: bool) -> Result<ExitCode, TokenError> {
+    let usage = settings.config.http.token_usage.as_deref().map(token_usage::read).transpose()?;
     let tokens = token_file::read(path)?.tokens;
     let now = seconds(SystemTime::now());
     if json {
@@ -233,6 +237,8 @@ fn list(path: &Path, json: bool) -> Result<ExitCode, TokenError> {
                     "expired": token.expires.is_some_and(|end| end <= now),
                     "previous_expires":
                         token.previous.as_ref().map(|previous| previous.expires).filter(|end| *end > now),
+                    "last_used": usage.as_ref().and_then(|uses| uses.get(&token.name)).map(|used| used.at),
+                    "last_used_from": usage.as_ref().and_then(|uses| uses.get(&token.name)).map(|used| &used.from),
                     "calls_per_second": token.calls_per_second, "calls_in_flight": token.calls_in_flight,
                     "processes": token.processes, "bytes_per_minute": token.bytes_per_minute,
                 })
@@ -257,7 +263,15 @@ fn list(path: &Path, json: bool) -> Result<ExitCode, TokenError> {
             format!("  the secret before holds for {} more", format_span(previous.expires - now))
         });
         let previous = previous.unwrap_or_default();
-        let _ = writeln!(text, "{:name$}  {:role$}  {end}  {roots}{previous}", token.name, token.role);
+        let used = match usage.as_ref().map(|uses| uses.get(&token.name)) {
+            // Nobody writes it down.
+            None => String::new(),
+            Some(None) => "  never used".to_owned(),
+            Some(Some(used)) => {
+                format!("  last used {} ago from {}", format_span(now.saturating_sub(used.at)), used.from)
+            }
+        };
+        let _ = writeln!(text, "{:name$}  {:role$}  {end}  {roots}{used}{previous}", token.name, token.role);
     }
     if tokens.is_empty() {
         text.push_str("no tokens\n");

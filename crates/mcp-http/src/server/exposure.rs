@@ -87,6 +87,7 @@ pub(crate) fn check_secret_files(settings: &Settings, http: &HttpTable) -> Resul
     let named = [
         ("http.audit_database", database),
         ("http.tokens", http.tokens.value.clone()),
+        ("http.token_usage", http.token_usage.value.clone()),
         ("http.tls_key", http.tls_key.value.clone()),
         ("http.jwt_keys", keys),
         ("policy.file", settings.config.policy.file.value.clone()),

@@ -15,7 +15,7 @@ use server_setup::file_stamp::{FileStamp, file_stamp};
 use server_setup::policy;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 
@@ -123,10 +123,23 @@ pub(super) async fn watch_files(
         let tokens = app.authenticator.tokens();
         end_programs_of(app, tokens.revoke_missing(&tokens));
         warn_of_ends(&tokens, &mut warned);
+        write_token_usage(app, &tokens, false);
         app.sessions.sweep().await;
         if reload_all {
             manager.ready();
         }
+    }
+}
+
+/// Writes the last uses of tokens, if there is a file for them. Calls go on where that fails.
+pub(super) fn write_token_usage(app: App, tokens: &ActiveTokens, is_last: bool) {
+    let Some(writer) = &app.token_usage else { return };
+    let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_last && writer.has_just_written() {
+        return;
+    }
+    if let Err(error) = writer.write(tokens.uses(), &tokens.names()) {
+        tracing::error!("{}", chain(&error));
     }
 }
 

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "sessions")]
 use super::adopted_agents;
-use super::reload::{watch_files, watch_policy};
+use super::reload::{watch_files, watch_policy, write_token_usage};
 use super::service_manager::ServiceManager;
 use super::startup::{BoundServer, SettingsReader};
 use super::{audit_database, exposure};
@@ -46,11 +46,14 @@ pub(crate) async fn serve(
             (Some(store), Some(writer))
         }
     };
-    let served = match BoundServer::new(settings, reread, audit_store, tracer) {
+    let served = match BoundServer::new(settings, reread, audit_store.clone(), tracer) {
         Ok(server) => run(server).await,
         Err(error) => Err(error),
     };
     // Last, because the calls that end during the shutdown are rows as well.
+    if let Some(store) = audit_store {
+        store.end();
+    }
     if let Some(writer) = writer {
         AuditWriter::close(writer).await;
     }
@@ -117,6 +120,7 @@ async fn run(server: BoundServer) -> Result<ExitCode, Error> {
     // A call may outlive its connection. What it did is recorded before the records are closed.
     let _ = tokio::time::timeout(LAST_RECORDS, app.admission.drained()).await;
     files.abort();
+    write_token_usage(app, &app.authenticator.tokens(), true);
     if let Some(policy) = policy {
         policy.abort();
     }

@@ -6,6 +6,7 @@ use crate::allowed_hosts::AllowedHosts;
 use crate::audit_store::AuditStore;
 use crate::auth::authenticator::Authenticator;
 use crate::auth::jwt::JwtVerifier;
+use crate::auth::token_usage::TokenUsageWriter;
 use crate::auth::tracked_tokens::TrackedTokens;
 use crate::console_output::{name, say};
 use crate::error::Error;
@@ -32,8 +33,8 @@ use server_setup::config::HttpTable;
 use server_setup::settings::Settings;
 use server_setup::toolsets::traces_folder;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -90,6 +91,8 @@ impl BoundServer {
             authenticator.replace_tokens(Arc::new(tokens));
             token_file = Some(file);
         }
+        let token_usage =
+            http.token_usage.value.clone().map(TokenUsageWriter::open).transpose()?.map(Mutex::new);
         let oauth = match (&jwts, http.public_url.as_ref()) {
             (Some(jwts), Some(public_url)) => {
                 let scope = http.jwt_scope.value.clone();
@@ -125,6 +128,7 @@ impl BoundServer {
             version: program.version,
             allowed_hosts: AllowedHosts::new(&bound, &host_names(&http), &http.origins)?,
             authenticator,
+            token_usage,
             admission,
             sessions,
             workspaces,

@@ -20,7 +20,7 @@ pub(super) async fn sign_in(
     form: Form,
 ) -> Response {
     let bearer = form.get("token").unwrap_or_default().trim();
-    if let Err(error) = app.authenticator.authenticate_bearer(bearer).await {
+    if let Err(error) = app.authenticator.authenticate_bearer(bearer, peer).await {
         return refuse(app, &error, peer, Some("That is no token that is good here."));
     }
     // A proxy may end TLS, so that the connection does not tell. The form came from this page, whose origin the browser says.

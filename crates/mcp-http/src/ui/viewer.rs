@@ -57,7 +57,7 @@ impl PageViewer {
             (app.authenticator.authenticate(headers, peer).await?, None)
         } else {
             let login = app.logins.find(headers).ok_or(AuthError::Missing)?;
-            match app.authenticator.authenticate_bearer(&login.bearer).await {
+            match app.authenticator.authenticate_bearer(&login.bearer, peer).await {
                 Ok(principal) => (principal, Some(login)),
                 Err(error) => {
                     app.logins.sign_out(headers);

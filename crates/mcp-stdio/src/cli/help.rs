@@ -3,7 +3,7 @@
 
 use super::arguments::Cli;
 use crate::output::{DEFAULT_NAME, name};
-use clap::{Command, CommandFactory, FromArgMatches};
+use clap::{Command, CommandFactory};
 use core_tools::mcp::PRESETS;
 use server_setup::{Program, help};
 
@@ -50,10 +50,10 @@ pub(crate) fn command(program: Program) -> Command {
 /// Parses the arguments of this process. Ends the process if they cannot be understood, or ask for help.
 pub(crate) fn parse(program: Program) -> Cli {
     #[cfg(all(feature = "hooks", target_os = "linux"))]
-    let mut matches = command(program).get_matches_from(crate::exec::arguments_by_name(std::env::args_os()));
+    let arguments = crate::exec::arguments_by_name(std::env::args_os());
     #[cfg(not(all(feature = "hooks", target_os = "linux")))]
-    let mut matches = command(program).get_matches();
-    Cli::from_arg_matches_mut(&mut matches).unwrap_or_else(|error| error.exit())
+    let arguments: Vec<_> = std::env::args_os().collect();
+    help::parse(arguments, Cli::command, || command(program))
 }
 
 /// Returns the lines of a help text but those about tools that this program does not have.

@@ -1,7 +1,6 @@
 //! Checks of what the operating system permits this user.
 #![allow(clippy::disallowed_methods, reason = "it reads settings of the kernel")]
 
-use process_runner::{CgroupUnavailable, ResourceControls};
 use server_setup::finding::{DoctorFinding, note, ok};
 
 /// The open files that are enough for ordinary work: each running program, session and followed log has some.
@@ -69,21 +68,6 @@ fn is_root() -> bool {
 #[cfg(not(unix))]
 fn is_root() -> bool {
     false
-}
-
-/// Reports the means by which the resources of programs are limited, for roles that limit them.
-pub(super) fn resource_limits(controls: &ResourceControls) -> DoctorFinding {
-    match &controls.no_cgroup {
-        None => ok("resource limits", controls.to_string()),
-        // Nothing can be done there.
-        Some(CgroupUnavailable::NotLinux) => ok("resource limits", controls.to_string()),
-        Some(_) => note(
-            "resource limits",
-            controls.to_string(),
-            "to limit the memory, processes and processor time of a role's programs together, run the server in a \
-             systemd unit with `Delegate=yes` (docs/confinement.md)",
-        ),
-    }
 }
 
 #[cfg(test)]

@@ -59,7 +59,8 @@ use super::level::{ConfinementLevel, SystemCallPermission};
 ///   by [`Stdin::File`](crate::Stdin::File) may be used in every way it was opened for.
 /// - What the child writes, others may run later: a build script in a shared package cache, a hook in a repository. A
 ///   grant of write access is a grant of trust.
-/// - Time and output are bounded by [`Limits`](crate::Limits). Memory and the number of processes are not bounded.
+/// - Time and output are bounded by [`Limits`](crate::Limits), memory and the number of processes by
+///   [`Command::resource_limits`](crate::Command::resource_limits).
 ///
 /// # As root
 ///
@@ -207,6 +208,11 @@ impl Confinement {
             }
         }
         self
+    }
+
+    /// Returns true if `path` is one of the granted paths, or lies in a granted folder. Links in it are not followed.
+    pub fn may_read(&self, path: &Path) -> bool {
+        self.grants.iter().any(|grant| path.starts_with(&grant.path))
     }
 
     /// Allows or refuses TCP, as client and as server. Refused by default.

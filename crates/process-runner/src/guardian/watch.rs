@@ -16,12 +16,16 @@ use crate::tree::{self, ProcessScan, ProcessStamp, RunToken, ScanQuery};
 
 /// The time for which messages are collected. They come in bursts, and reading them together costs one wakeup.
 const BATCH_INTERVAL: Duration = Duration::from_millis(10);
-/// The passes in a row that must find nothing. One pass can miss a process that is forked meanwhile.
+/// The passes in a row that must find nothing. One pass can miss a process that is forked meanwhile, and many in a row one
+/// that forks all the time.
 const EMPTY_PASSES_NEEDED: u32 = 3;
+const EMPTY_PASSES_OF_FORKING: u32 = 50;
+/// The passes with something alive after which it is something that forks all the time.
+const PASSES_OF_FORKING: u32 = 3;
 /// The pause between two passes.
-const PASS_INTERVAL: Duration = Duration::from_millis(5);
+const PASS_INTERVAL: Duration = Duration::from_millis(1);
 /// The time after which the guardian gives up on what cannot be killed.
-const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+const KILL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Becomes the guardian if this process was started as one, and then does not return. In any other process it does
 /// nothing.
@@ -150,8 +154,9 @@ impl WatchedServer {
 /// Kills everything that belongs to the runs, until several passes find nothing.
 fn kill_all(runs: &ReportedRuns) {
     let started_at = Instant::now();
-    let mut empty_passes = 0;
-    while empty_passes < EMPTY_PASSES_NEEDED && started_at.elapsed() < KILL_TIMEOUT {
+    let (mut empty_passes, mut passes_with_members) = (0, 0);
+    let mut needed = EMPTY_PASSES_NEEDED;
+    while empty_passes < needed && started_at.elapsed() < KILL_TIMEOUT {
         for session in runs.live.values().filter_map(|run| run.session) {
             // The server reports the end of a run before it reaps the leader, so the number is still the leader's.
             let _ = kill_process_group(session, Signal::KILL);
@@ -171,6 +176,12 @@ fn kill_all(runs: &ReportedRuns) {
             member.signal(Signal::KILL);
         }
         empty_passes = if members.is_empty() && !undecided { empty_passes + 1 } else { 0 };
-        std::thread::sleep(PASS_INTERVAL);
+        passes_with_members += u32::from(!members.is_empty());
+        if passes_with_members > PASSES_OF_FORKING {
+            // At once, to be there before it forks again.
+            needed = EMPTY_PASSES_OF_FORKING;
+        } else {
+            std::thread::sleep(PASS_INTERVAL);
+        }
     }
 }

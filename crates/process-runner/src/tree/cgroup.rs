@@ -253,7 +253,8 @@ fn own_path() -> Option<PathBuf> {
         // proc_pid_mountinfo(5): the fourth field is the root of the mount, and the fifth its place.
         let mut fields = mount.split(' ').skip(3);
         let (root, place) = (unescaped(fields.next()?), unescaped(fields.next()?));
-        Some(place.join(Path::new(own).strip_prefix(&root).ok()?))
+        let below = Path::new(own).strip_prefix(&root).ok()?;
+        Some(if below.as_os_str().is_empty() { place } else { place.join(below) })
     })
 }
 

@@ -15,7 +15,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use rustix::process::Resource;
+use rustix::fs::stat;
+use rustix::process::{Resource, Signal};
 
 use super::resource_control::lower_limit;
 use super::sys::null_terminated;
@@ -451,6 +452,22 @@ pub(super) fn become_init(program: &OwnedFd, input: &OwnedFd) -> io::Error {
         );
     }
     io::Error::last_os_error()
+}
+
+/// Sends `signal` to every process in the PID namespace of the calling process but itself and the first one (kill(2)). No
+/// process that is forked meanwhile is missed: the kernel does not let a process fork that has a signal to act on.
+///
+/// `namespace` is the inode of that namespace. It is compared first, because in another one everything would be signalled
+/// that this user may signal.
+pub(super) fn signal_namespace(signal: Signal, namespace: u64) -> io::Result<()> {
+    if stat("/proc/self/ns/pid")?.st_ino != namespace {
+        return Err(io::Error::other("the process is not in the namespace"));
+    }
+    // SAFETY: no pointers.
+    match unsafe { libc::kill(-1, signal.as_raw()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Sets attributes (`MOUNT_ATTR_*`) of a mount, and with `recursive` of all mounts beneath it.

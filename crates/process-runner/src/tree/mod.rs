@@ -122,6 +122,11 @@ use unconfined::ResourceBoundary;
 pub(crate) use unconfined::{LimitWatch, resource_controls};
 
 #[cfg(target_os = "linux")]
+pub(crate) use namespaces::{FrozenNamespace, freeze_namespace};
+#[cfg(all(unix, not(target_os = "linux")))]
+pub(crate) use no_adoption::{FrozenNamespace, freeze_namespace};
+
+#[cfg(target_os = "linux")]
 use layers::{StartAttempt, StartBoundary, StartFailure, start, supported_protections};
 #[cfg(not(target_os = "linux"))]
 use unconfined::supported_protections;

@@ -204,7 +204,7 @@ pub(crate) fn launch(
     inherited: &InheritedEnv,
     _busy_retry: Duration,
     run: RunId,
-    ChildPipeEnds(runtime): ChildPipeEnds,
+    ChildPipeEnds(runtime): &ChildPipeEnds,
     is_abandoned: &(dyn Fn() -> bool + Sync),
 ) -> Result<StartedLeader, SpawnError> {
     let _in_runtime = runtime.enter();
@@ -375,6 +375,10 @@ pub(crate) mod reaper {
 
     pub(crate) fn ensure_running() -> io::Result<()> {
         Ok(())
+    }
+
+    pub(crate) fn was_started() -> bool {
+        false
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]

@@ -68,6 +68,8 @@ pub struct HttpTable {
     pub max_bytes_per_second: Setting<u64>,
     /// Programs of all callers that run at once: 0 to 65,536; 256 by default.
     pub max_processes: Setting<u64>,
+    /// The file in which the last use of each token is kept. None by default.
+    pub token_usage: Setting<Option<PathBuf>>,
     /// A database for the audit, beside or instead of `policy.audit`: `sqlite:PATH` or `postgres://…`; a `$VARIABLE` is
     /// looked up. None by default.
     pub audit_database: Setting<Option<String>>,
@@ -122,6 +124,7 @@ impl Default for HttpTable {
             max_queue: default(1024),
             max_bytes_per_second: default(256 << 20),
             max_processes: default(256),
+            token_usage: default(None),
             audit_database: default(None),
             public_url: default(None),
             jwt_issuer: default(None),

@@ -87,6 +87,7 @@ pub(super) const KEYS: &[&str] = &[
     "http.max_queue",
     "http.max_bytes_per_second",
     "http.max_processes",
+    "http.token_usage",
     "http.audit_database",
     "http.public_url",
     "http.jwt_issuer",
@@ -124,6 +125,7 @@ pub(super) fn path<'a>(
         "http.tls_certificate" => Some(&mut config.http.tls_certificate),
         "http.tls_key" => Some(&mut config.http.tls_key),
         "http.tokens" => Some(&mut config.http.tokens),
+        "http.token_usage" => Some(&mut config.http.token_usage),
         "context.catalogue" => Some(&mut config.context.catalogue),
         "traces.folder" => Some(&mut config.traces.folder),
         "sessions.state_dir" => Some(&mut config.sessions.state_dir),
@@ -285,6 +287,7 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
             visitor.visit(&mut http.max_bytes_per_second, within(1024..=1 << 40, " of bytes"))
         }
         "http.max_processes" => visitor.visit(&mut http.max_processes, within(0..=65_536, "")),
+        "http.token_usage" => visitor.visit(&mut http.token_usage, any()),
         "http.audit_database" => visitor.visit(&mut http.audit_database, any()),
         "http.public_url" => visitor.visit(&mut http.public_url, any()),
         "http.jwt_issuer" => visitor.visit(&mut http.jwt_issuer, any()),

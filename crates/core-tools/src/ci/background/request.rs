@@ -2,6 +2,7 @@
 
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
+use crate::ci::CommandNetwork;
 use crate::ci::command_words::CommandText;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,6 +25,9 @@ pub struct StartCommand {
     pub timeout_ms: Option<u64>,
     /// Environment variables to add, such as {"PORT": "3000"}.
     pub env: Option<BTreeMap<String, String>>,
+    /// `none` starts the program without a network. Default: the network of your role.
+    #[schemars(extend("unlisted" = true))]
+    pub network: Option<CommandNetwork>,
     /// Answers only when a process listens on this TCP port. A port that is in use already is an error.
     #[schemars(range(min = 1, max = 65_535))]
     pub wait_for_port: Option<u16>,
@@ -53,6 +57,7 @@ impl StartCommand {
             working_directory: None,
             timeout_ms: None,
             env: None,
+            network: None,
             wait_for_port: None,
             wait_for_output: None,
             wait_ms: None,

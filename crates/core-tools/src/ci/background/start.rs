@@ -90,6 +90,7 @@ impl BackgroundCommands {
             shell: input.shell == Some(true),
             working_directory: input.working_directory.as_deref(),
             env: input.env.as_ref(),
+            network: input.network,
             terminal,
         })?;
         let mut limits = Limits::default().capture(CAPTURE_BYTES);

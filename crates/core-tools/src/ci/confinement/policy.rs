@@ -66,7 +66,7 @@ impl ConfinementPolicy {
         for path in &toolchains.write {
             confinement = confinement.write(path);
         }
-        let (temp, egress) = (Arc::new(temp), EgressScope::new(workspace.roots()));
+        let (temp, egress) = (Arc::new(temp), EgressScope::new(confinement.clone()));
         Self(ConfinementState::On { confinement, best_effort: false, temp, egress })
     }
 
@@ -136,8 +136,6 @@ impl ConfinementPolicy {
             egress.log.clone_from(&scope.egress_log);
             egress.owner.clone_from(&scope.principal);
             egress.credentials.clone_from(&scope.credentials);
-            let secret_files: Vec<PathBuf> = egress.secret_files().map(Path::to_path_buf).collect();
-            narrowed = narrowed.without(&secret_files);
         }
         narrowed
     }
@@ -223,6 +221,12 @@ impl ConfinementPolicy {
             {
                 Err(EgressError::TcpNotRefused)
             }
+            // Behind a Unix socket with a path, another program resolves names or connects for whoever asks.
+            ConfinementState::On { confinement, egress, .. }
+                if matches!(egress.access, NetworkAccess::Hosts(_)) && !hides_unix_sockets(confinement) =>
+            {
+                Err(EgressError::UnixSocketsReachable(confinement.status().level))
+            }
             ConfinementState::On { confinement, egress, temp, .. } => {
                 egress.apply(command, confinement.clone(), temp.path(), runner)
             }
@@ -254,6 +258,11 @@ fn refuses_tcp(confinement: &Confinement) -> bool {
     let has = |protection| status.enforced.contains(&protection);
     // Landlock's rights on TCP do not know MPTCP, which falls back to TCP. The filter of system calls refuses its sockets.
     has(Protection::Network) || (has(Protection::Tcp) && has(Protection::SystemCalls))
+}
+
+/// Returns true if a program with this confinement cannot connect to the Unix sockets of others.
+fn hides_unix_sockets(confinement: &Confinement) -> bool {
+    confinement.status().enforced.contains(&Protection::Mounts)
 }
 
 impl fmt::Display for ConfinementPolicy {

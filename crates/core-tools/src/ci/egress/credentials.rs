@@ -1,12 +1,9 @@
-//! The credentials of a gateway: their secrets, the authority for their hosts, and what programs must trust.
+//! The credentials of a gateway: their secrets, and the authorities that programs must trust.
 
 use super::error::{CredentialError, EgressError};
 use super::gateway::GatewayMeans;
-use crate::ci::PrivateTempDir;
-use egress_proxy::{
-    CredentialRule, EgressProxy, HostCredential, Interception, SecretSource, certificate_variables,
-};
-use process_runner::{Command, Confinement, Runner};
+use egress_proxy::{CredentialRule, EgressProxy, HostCredential, Interception, SecretSource};
+use process_runner::Runner;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,58 +27,32 @@ const MAX_SECRET_FILE: u64 = 64 << 10;
 /// The most bytes of a file with certificates.
 const MAX_CERTIFICATES: u64 = 16 << 20;
 
-/// The authorities that programs behind a gateway with credentials must trust.
-#[derive(Debug)]
-pub(super) struct GatewayCredentials {
-    /// A folder that programs may read and not write.
-    folder: PrivateTempDir,
-    bundle: PathBuf,
-}
-
-impl GatewayCredentials {
-    /// Lets `proxy` put the credentials of `rules` into requests. There is nothing for programs to trust if there are none.
-    pub(super) fn add_to(
-        proxy: EgressProxy,
-        rules: &[Arc<CredentialRule>],
-        means: &GatewayMeans<'_>,
-    ) -> Result<(EgressProxy, Option<Self>), EgressError> {
-        if rules.is_empty() {
-            return Ok((proxy, None));
+/// Lets `proxy` put the credentials of `rules` into requests. Returns it with the certificates that programs must trust, if
+/// there are credentials.
+pub(super) fn add_credentials(
+    proxy: EgressProxy,
+    rules: &[Arc<CredentialRule>],
+    means: &GatewayMeans<'_>,
+) -> Result<(EgressProxy, Option<String>), EgressError> {
+    if rules.is_empty() {
+        return Ok((proxy, None));
+    }
+    let mut credentials = Vec::new();
+    for rule in rules {
+        let failed = |problem| EgressError::Credential { rule: rule.to_string(), problem };
+        let mut credential = credential(rule, means).map_err(failed)?;
+        if let Some(file) = &rule.ca_file {
+            credential = credential.further_roots(certificates(file).map_err(failed)?);
         }
-        let mut credentials = Vec::new();
-        for rule in rules {
-            let failed = |problem| EgressError::Credential { rule: rule.to_string(), problem };
-            let mut credential = credential(rule, means).map_err(failed)?;
-            if let Some(file) = &rule.ca_file {
-                credential = credential.further_roots(certificates(file).map_err(failed)?);
-            }
-            credential.check().map_err(|error| failed(error.into()))?;
-            credentials.push(credential);
-        }
-        let setup =
-            |problem| EgressError::Credential { rule: "the proxy's own authority".to_owned(), problem };
-        let system = system_roots(means.runner).map_err(setup)?;
-        let interception =
-            Interception::new(credentials, system.as_bytes()).map_err(|error| setup(error.into()))?;
-        let bundle = format!("{system}\n{}", interception.certificate_pem());
-        let own = Self::write(&bundle, means.temp).map_err(|error| setup(CredentialError::Bundle(error)))?;
-        Ok((proxy.interception(interception), Some(own)))
+        credential.check().map_err(|error| failed(error.into()))?;
+        credentials.push(credential);
     }
-
-    /// Writes the file that programs trust, beside the folder for their temporary files.
-    #[allow(clippy::disallowed_methods, reason = "a file of the server's own, which no caller names")]
-    fn write(bundle: &str, temp: &Path) -> io::Result<Self> {
-        let folder = PrivateTempDir::new_in(temp.parent().unwrap_or(temp))?;
-        let path = folder.path().join("authorities.pem");
-        std::fs::write(&path, bundle)?;
-        Ok(Self { folder, bundle: path })
-    }
-
-    /// Returns `command` behind `confinement`, with the authorities that it must trust.
-    pub(super) fn apply(&self, command: Command, confinement: Confinement) -> Command {
-        let variables = certificate_variables(self.bundle.as_os_str()).into_iter();
-        command.envs(variables).confined(confinement.read(self.folder.path()))
-    }
+    let failed = |problem| EgressError::Credential { rule: "the proxy's own authority".to_owned(), problem };
+    let system = system_roots(means.runner).map_err(failed)?;
+    let interception =
+        Interception::new(credentials, system.as_bytes()).map_err(|error| failed(error.into()))?;
+    let authorities = format!("{system}\n{}", interception.certificate_pem());
+    Ok((proxy.interception(interception), Some(authorities)))
 }
 
 /// Returns a credential, of which each request reads the secret again.
@@ -94,10 +65,9 @@ fn credential(rule: &CredentialRule, means: &GatewayMeans<'_>) -> Result<HostCre
             Ok(HostCredential::new(rule.clone(), move || Ok(value.clone())))
         }
         SecretSource::File(path) => {
-            // By where it leads: a tool or a program of this or of another caller would read it there.
-            let real = real_path(path);
-            if means.roots.iter().any(|root| real.starts_with(root)) {
-                return Err(CredentialError::SecretInRoot);
+            // By where it leads: a program of this or of another caller would read it there.
+            if means.readable.may_read(&real_path(path)) {
+                return Err(CredentialError::SecretReadable);
             }
             let path = path.clone();
             Ok(HostCredential::new(rule.clone(), move || {
@@ -112,7 +82,6 @@ fn credential(rule: &CredentialRule, means: &GatewayMeans<'_>) -> Result<HostCre
     }
 }
 
-#[allow(clippy::disallowed_methods, reason = "a file that the operator names, and no caller")]
 fn real_path(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "credentials")]
 use egress_proxy::{InterceptionError, SecretError};
-use process_runner::NetworkNamespaceError;
+use process_runner::{ConfinementLevel, NetworkNamespaceError};
 use std::io;
 use std::path::PathBuf;
 
@@ -12,21 +12,28 @@ use std::path::PathBuf;
 pub enum EgressError {
     /// Commands are not confined.
     #[error(
-        "the network of this role is limited ({access}), which needs confinement, and that is off: {reason}; the \
-         operator may set `policy.confinement = \"required\"`, or `network = \"allow\"` for the role"
+        "the network of this command is limited ({access}), which needs confinement, and that is off: {reason}; the \
+         operator may set `policy.confinement = \"required\"`, or `network = \"allow\"` for the role, where the role limits it"
     )]
     Unconfined {
-        /// The network that the role allows.
+        /// The network that the role allows, or that the call asks for.
         access: String,
         /// The reason that confinement is off.
         reason: String,
     },
     /// The kernel cannot refuse TCP.
     #[error(
-        "this role may reach no network, and this kernel cannot refuse TCP (it needs Landlock of Linux 6.7); the \
-         operator may set `network = \"allow\"` for the role"
+        "this command may reach no network, and this kernel cannot refuse TCP (it needs Landlock of Linux 6.7); the \
+         operator may set `network = \"allow\"` for the role, where the role limits it"
     )]
     TcpNotRefused,
+    /// Programs reach Unix sockets, behind which others connect for them.
+    #[error(
+        "this role may reach named hosts only, and at the level `{0}` programs reach Unix sockets of this machine, which lead \
+         elsewhere; named hosts need the level `namespaces` (`policy.confinement_level`, and a system that has it); the \
+         operator may give the role `network = \"none\"` or `\"allow\"`"
+    )]
+    UnixSocketsReachable(ConfinementLevel),
     /// There is no network namespace.
     #[error(
         "this role may reach named hosts only, which needs a network namespace: {0}; the operator may give the role \
@@ -57,6 +64,9 @@ pub enum EgressError {
         /// The reason.
         problem: CredentialError,
     },
+    /// The files that programs need to use the proxy cannot be written.
+    #[error("the files that lead programs to the proxy for this role's hosts cannot be written: {0}")]
+    Files(#[source] io::Error),
     /// Too many different lists of hosts, or principals with one, are in use.
     #[error(
         "{0} different lists of hosts are in use by programs that run, which is the most there may be; stop some of them"
@@ -71,11 +81,12 @@ pub enum CredentialError {
     /// The variable of the secret is not set.
     #[error("the variable `{0}` is not set in the server's environment, or is not Unicode")]
     NoVariable(String),
-    /// The file of the secret lies where tools and programs read.
+    /// The file of the secret lies where programs read it.
     #[error(
-        "the file of its secret lies in a root of the server, where tools and programs read it; keep it elsewhere"
+        "the file of its secret lies where programs read it: in a root, in a toolchain or in a folder of the system; keep it \
+         elsewhere, such as in a folder of your own in your home"
     )]
-    SecretInRoot,
+    SecretReadable,
     /// The secret is of a kind that this version does not know.
     #[error("its secret is of a kind that this version does not know")]
     UnknownSource,
@@ -96,9 +107,6 @@ pub enum CredentialError {
     #[cfg(feature = "credentials")]
     #[error(transparent)]
     Interception(#[from] InterceptionError),
-    /// The file of certificates for programs cannot be written.
-    #[error("the certificates for programs cannot be written: {0}")]
-    Bundle(#[source] io::Error),
     /// This build cannot put credentials into requests.
     #[error("this program is built without the feature `credentials`")]
     NotLinked,

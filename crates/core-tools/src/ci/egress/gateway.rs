@@ -1,14 +1,15 @@
 //! Gateways: a network namespace, and a proxy that listens in it and connects from outside of it.
 
-use super::credentials::GatewayCredentials;
+use super::credentials::add_credentials;
 use super::error::EgressError;
+use super::files::GatewayFiles;
 use super::log::{EgressLog, WeakEgressLog};
 use super::self_test;
 use egress_proxy::{AllowedHosts, CredentialRule, Denial, EgressProxy, proxy_variables};
 use process_runner::{Command, Confinement, NetworkNamespace, Runner};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -40,8 +41,10 @@ pub(super) struct GatewayKey {
 }
 
 /// The parts of the server that the start of a gateway needs.
+#[cfg_attr(not(feature = "credentials"), allow(dead_code, reason = "only credentials need all of them"))]
 pub(super) struct GatewayMeans<'a> {
-    pub(super) roots: &'a [PathBuf],
+    /// The most that programs of the server may read.
+    pub(super) readable: &'a Confinement,
     pub(super) temp: &'a Path,
     pub(super) runner: &'a Runner,
 }
@@ -56,7 +59,7 @@ pub(super) struct EgressGateway {
     namespace: NetworkNamespace,
     address: SocketAddr,
     reports: Arc<DenialReports>,
-    credentials: Option<GatewayCredentials>,
+    files: Option<GatewayFiles>,
     last_use: Mutex<Instant>,
     _shutdown: DropGuard,
 }
@@ -123,11 +126,6 @@ impl EgressGateways {
         drop(removed);
         Ok(slot)
     }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        lock(&self.slots).len()
-    }
 }
 
 /// Removes a gateway that was not in use for `idle_lifetime`.
@@ -188,7 +186,10 @@ impl EgressGateway {
             let reports = Arc::clone(&reports);
             EgressProxy::new(key.hosts.clone()).on_denied(move |denial| reports.add(denial))
         };
-        let (proxy, credentials) = GatewayCredentials::add_to(proxy, &key.credentials, means)?;
+        let (proxy, authorities) = add_credentials(proxy, &key.credentials, means)?;
+        let ssh_proxy = key.hosts.has_other_ports().then_some(address);
+        let files =
+            GatewayFiles::write(means.temp, authorities.as_deref(), ssh_proxy).map_err(EgressError::Files)?;
         // A runtime of its own: commands may outlive the runtime that started them, and a busy server must not slow
         // their connections.
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -225,7 +226,7 @@ impl EgressGateway {
             .map_err(EgressError::Proxy)?;
         let last_use = Mutex::new(Instant::now());
         let _shutdown = shutdown.drop_guard();
-        let gateway = Self { namespace, address, reports, credentials, last_use, _shutdown };
+        let gateway = Self { namespace, address, reports, files, last_use, _shutdown };
         self_test::run(&gateway.namespace, gateway.address)?;
         Ok(gateway)
     }
@@ -233,8 +234,8 @@ impl EgressGateway {
     /// Returns `command` inside the namespace, with the variables that lead it to the proxy.
     pub(super) fn apply(&self, command: Command, confinement: Confinement) -> Command {
         let command = command.network_namespace(self.namespace.clone()).envs(proxy_variables(self.address));
-        match &self.credentials {
-            Some(credentials) => credentials.apply(command, confinement),
+        match &self.files {
+            Some(files) => files.apply(command, confinement),
             None => command.confined(confinement),
         }
     }
@@ -257,5 +258,119 @@ impl DenialReports {
     fn add(&self, denial: &Denial) {
         let logs = lock(&self.0);
         logs.iter().filter_map(WeakEgressLog::upgrade).for_each(|log| log.add(denial));
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use process_runner::{ConfinementLevel, Stdin};
+    use skipped_tests::require;
+    use tempfile::TempDir;
+
+    /// A place for gateways, and what their start needs.
+    struct GatewayFixture {
+        gateways: EgressGateways,
+        folder: TempDir,
+        runner: Runner,
+    }
+
+    impl GatewayFixture {
+        fn new(idle_lifetime: Duration) -> Option<Self> {
+            let namespace = NetworkNamespace::create();
+            let missing = namespace.as_ref().err().map(ToString::to_string).unwrap_or_default();
+            require(namespace.ok(), &missing)?;
+            let gateways = EgressGateways::new(idle_lifetime);
+            Some(Self { gateways, folder: tempfile::tempdir().unwrap(), runner: Runner::new() })
+        }
+
+        fn open(&self, key: &GatewayKey) -> Result<Arc<EgressGateway>, EgressError> {
+            let temp = self.folder.path();
+            let readable = &Confinement::default();
+            self.gateways.open(key, &GatewayMeans { readable, temp, runner: &self.runner })
+        }
+
+        fn count(&self) -> usize {
+            lock(&self.gateways.slots).len()
+        }
+
+        fn remove_idle(&self, key: &GatewayKey) {
+            remove_idle(&Arc::downgrade(&self.gateways.slots), key, Duration::ZERO);
+        }
+    }
+
+    fn key(host: &str) -> GatewayKey {
+        let hosts = AllowedHosts::parse([host]).unwrap();
+        GatewayKey { owner: None, hosts, credentials: Vec::new() }
+    }
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[tokio::test]
+    async fn a_gateway_is_removed_once_no_program_is_in_it() {
+        let Some(fixture) = GatewayFixture::new(HOUR) else { return };
+        let key = key("a.example");
+        let gateway = fixture.open(&key).unwrap();
+        fixture.remove_idle(&key);
+        assert_eq!(fixture.count(), 1, "a call is about to use it");
+        let folder = fixture.folder.path();
+        let confinement =
+            Confinement::project([folder], folder).network(true).level(ConfinementLevel::Filesystem);
+        let command = gateway.apply(Command::new("cat", folder).stdin(Stdin::Piped), confinement);
+        drop(gateway);
+        fixture.remove_idle(&key);
+        assert_eq!(fixture.count(), 1, "a command is about to start in it");
+        let mut run = fixture.runner.start(command).await.unwrap();
+        fixture.remove_idle(&key);
+        assert_eq!(fixture.count(), 1, "a program runs in it");
+        assert!(Arc::ptr_eq(&fixture.open(&key).unwrap(), &fixture.open(&key).unwrap()));
+        run.kill();
+        run.wait().await.unwrap();
+        drop(run);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while fixture.count() > 0 {
+            assert!(Instant::now() < deadline, "it is not removed");
+            tokio::task::yield_now().await;
+            fixture.remove_idle(&key);
+        }
+        assert!(fixture.open(&key).is_ok());
+    }
+
+    #[test]
+    fn a_gateway_looks_after_its_own_end() {
+        let Some(fixture) = GatewayFixture::new(Duration::from_millis(20)) else { return };
+        fixture.open(&key("a.example")).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while fixture.count() > 0 {
+            assert!(Instant::now() < deadline, "it is not removed");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn the_start_of_one_holds_no_other_up() {
+        let Some(fixture) = GatewayFixture::new(HOUR) else { return };
+        let slot = fixture.gateways.slot(&key("slow.example")).unwrap();
+        // As a call does that starts it.
+        let starting = lock(&slot.0);
+        assert!(fixture.open(&key("other.example")).is_ok());
+        drop(starting);
+    }
+
+    #[test]
+    fn beyond_the_limit_one_that_is_not_in_use_makes_room() {
+        let Some(fixture) = GatewayFixture::new(HOUR) else { return };
+        let keys: Vec<_> = (0..=MAX_GATEWAYS).map(|number| key(&format!("h{number}.example"))).collect();
+        let mut in_use: Vec<_> = keys[..MAX_GATEWAYS].iter().map(|key| fixture.open(key).unwrap()).collect();
+        let error = fixture.open(&keys[MAX_GATEWAYS]).unwrap_err();
+        assert!(matches!(error, EgressError::TooManyLists(MAX_GATEWAYS)), "{error}");
+        // The one in the middle is let go, and the others are still there.
+        let gone = in_use.remove(MAX_GATEWAYS / 2);
+        let left = Arc::downgrade(&gone);
+        drop(gone);
+        let opened = fixture.open(&keys[MAX_GATEWAYS]).unwrap();
+        assert!(left.upgrade().is_none() && fixture.count() == MAX_GATEWAYS);
+        assert!(Arc::ptr_eq(&opened, &fixture.open(&keys[MAX_GATEWAYS]).unwrap()));
+        assert!(Arc::ptr_eq(&in_use[0], &fixture.open(&keys[0]).unwrap()));
     }
 }

@@ -6,6 +6,7 @@ mod credentials;
 #[path = "no_credentials.rs"]
 mod credentials;
 mod error;
+mod files;
 mod gateway;
 mod log;
 mod scope;

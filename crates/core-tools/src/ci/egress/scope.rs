@@ -5,7 +5,7 @@ use super::gateway::{EgressGateways, GatewayKey, GatewayMeans};
 use super::log::EgressLog;
 use egress_proxy::{CredentialRule, NetworkAccess, SecretSource};
 use process_runner::{Command, Confinement, Runner};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The value that programs get for a variable whose value the proxy puts into their requests.
@@ -20,23 +20,15 @@ pub(in crate::ci) struct EgressScope {
     pub(in crate::ci) owner: Option<String>,
     /// The credentials that the proxy puts into the requests of the caller's commands.
     pub(in crate::ci) credentials: Vec<Arc<CredentialRule>>,
-    /// The roots of the server, in which no secret may lie.
-    roots: Arc<[PathBuf]>,
+    /// The most that programs of the server may read. No secret may be a part of it.
+    readable: Arc<Confinement>,
     gateways: EgressGateways,
 }
 
 impl EgressScope {
-    /// Returns the network of commands that reach every host, on a server with these roots.
-    pub(in crate::ci) fn new<'a>(roots: impl IntoIterator<Item = &'a Path>) -> Self {
-        Self { roots: roots.into_iter().map(Path::to_path_buf).collect(), ..Self::default() }
-    }
-
-    /// Returns the files with secrets, which no command may read.
-    pub(in crate::ci) fn secret_files(&self) -> impl Iterator<Item = &Path> {
-        self.credentials.iter().filter_map(|rule| match &rule.secret {
-            SecretSource::File(path) => Some(path.as_path()),
-            _ => None,
-        })
+    /// Returns the network of commands that reach every host, on a server whose programs may read what `readable` grants.
+    pub(in crate::ci) fn new(readable: Confinement) -> Self {
+        Self { readable: Arc::new(readable), ..Self::default() }
     }
 
     /// Returns `command` behind `confinement`, and with its way to the network. `temp` is the folder in which commands have
@@ -64,7 +56,7 @@ impl EgressScope {
             hosts: hosts.clone(),
             credentials: self.credentials.iter().filter(is_reachable).cloned().collect(),
         };
-        let gateway = self.gateways.open(&key, &GatewayMeans { roots: &self.roots, temp, runner })?;
+        let gateway = self.gateways.open(&key, &GatewayMeans { readable: &self.readable, temp, runner })?;
         if let Some(log) = &self.log {
             gateway.report_to(log);
         }

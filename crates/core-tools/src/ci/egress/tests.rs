@@ -4,12 +4,13 @@
 
 use super::EgressLog;
 use crate::ci::{
-    AllowedHosts, CommandReport, CommandScope, CommandText, Commands, ConfinementPolicy, NetworkAccess,
-    PrivateTempDir, RunCommand, ToolchainPaths,
+    AllowedHosts, BackgroundCommands, BackgroundStartContext, CommandNetwork, CommandReport, CommandScope,
+    CommandText, Commands, ConfinementPolicy, NetworkAccess, PrivateTempDir, ReadCommandOutput, RunCommand,
+    StartCommand, ToolchainPaths,
 };
 use crate::redact::Redactor;
 use crate::workspace::Workspace;
-use process_runner::{Confinement, NetworkNamespace, Runner};
+use process_runner::{Confinement, ConfinementLevel, NetworkNamespace, Runner};
 use skipped_tests::require;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -231,6 +232,174 @@ async fn without_confinement_no_command_of_a_limited_role_starts() {
         assert!(narrowed.confinement_summary().ends_with("so no command starts"));
     }
     assert!(run(&commands, &["true"]).await.is_success());
+}
+
+#[tokio::test]
+async fn where_unix_sockets_are_reachable_no_command_with_named_hosts_starts() {
+    let Some(fixture) = EgressFixture::new() else { return };
+    let (scope, _) = scope(&["git.example.com".to_owned()]);
+    for level in [ConfinementLevel::Filesystem, ConfinementLevel::SystemCalls] {
+        for best_effort in [false, true] {
+            let commands = fixture.commands(|workspace| {
+                let temp = PrivateTempDir::new_in(fixture.folder.path()).unwrap();
+                let policy = ConfinementPolicy::new(workspace, &ToolchainPaths::default(), temp);
+                policy.level(level).best_effort(best_effort)
+            });
+            let never = CancellationToken::new();
+            let narrowed = commands.narrowed(&scope);
+            let input = RunCommand::new("true");
+            let error = narrowed.run(&input, Duration::from_secs(60), &never, |_| {}).await.unwrap_err();
+            let error = format!("{error}: {}", std::error::Error::source(&error).unwrap());
+            assert!(
+                error.contains(&format!("at the level `{level}` programs reach Unix sockets")),
+                "{error}"
+            );
+            assert!(run(&commands, &["true"]).await.is_success());
+        }
+    }
+    // At the level at which they start, a socket outside the roots is not there.
+    let outside = tempfile::tempdir().unwrap();
+    let path = outside.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let script = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])";
+    let words = ["/usr/bin/python3", "-c", script, path.to_str().unwrap()];
+    let report = run(&fixture.confined().narrowed(&scope), &words).await;
+    assert!(report.stderr.contains("No such file"), "{report:?}");
+}
+
+#[tokio::test]
+async fn a_call_may_ask_for_no_network_and_gets_none_whatever_its_role() {
+    let Some(fixture) = EgressFixture::new() else { return };
+    let allowed = web_server("127.0.0.2:0", "allowed");
+    let (scope, _) = scope(&[allowed.to_string()]);
+    let url = format!("http://{allowed}/");
+    for commands in [fixture.confined(), fixture.confined().narrowed(&scope)] {
+        assert_eq!(run(&commands, &["curl", "-sS", &url]).await.stdout, "allowed");
+        let mut input = RunCommand::new("");
+        let words = ["curl", "-sS", "--noproxy", "*", &url].map(str::to_owned);
+        input.command = CommandText::Vector(words.to_vec());
+        input.network = Some(CommandNetwork::None);
+        let never = CancellationToken::new();
+        let report = commands.run(&input, Duration::from_secs(60), &never, |_| {}).await.unwrap();
+        assert!(!report.is_success() && report.stdout.is_empty(), "{report:?}");
+    }
+    let open = fixture.commands(|_| ConfinementPolicy::off("the test says so"));
+    let mut input = RunCommand::new("true");
+    input.network = Some(CommandNetwork::None);
+    let never = CancellationToken::new();
+    assert!(open.run(&input, Duration::from_secs(60), &never, |_| {}).await.is_err());
+}
+
+#[tokio::test]
+async fn a_command_with_a_terminal_and_one_in_the_background_have_the_same_way() {
+    let Some(fixture) = EgressFixture::new() else { return };
+    let (scope, _) = scope(&["git.example.com".to_owned()]);
+    let commands = fixture.confined();
+    let words = ["readlink", "/proc/self/ns/net"];
+    let expected = run(&commands.narrowed(&scope), &words).await.stdout.trim().to_owned();
+    let outside = run(&commands, &words).await.stdout.trim().to_owned();
+    assert!(expected.starts_with("net:[") && expected != outside, "{expected} {outside}");
+    let text = || CommandText::Vector(words.map(str::to_owned).to_vec());
+    let mut input = RunCommand::new("");
+    (input.command, input.pty) = (text(), Some(true));
+    let never = CancellationToken::new();
+    let narrowed = commands.narrowed(&scope);
+    let report = narrowed.run(&input, Duration::from_secs(60), &never, |_| {}).await.unwrap();
+    assert!(report.stdout.contains(&expected), "{report:?}");
+    let background = BackgroundCommands::new(commands);
+    let mut context = BackgroundStartContext::new("");
+    context.scope = scope.clone();
+    let mut input = StartCommand::new("");
+    input.command = text();
+    let id = background.start(&input, context).await.unwrap().id;
+    let read = ReadCommandOutput {
+        id,
+        cursor: None,
+        wait_ms: Some(60_000),
+        wait_for_exit: Some(true),
+        max_bytes: None,
+    };
+    let output = background.read(&read, "", &CancellationToken::new()).await.unwrap();
+    assert!(output.output.contains(&expected), "{}", output.output);
+}
+
+/// Starts an SSH server of this user on an address of the loopback network, which no other test binds; returns its port.
+fn ssh_server(folder: &std::path::Path, address: &str) -> Option<(std::process::Child, u16)> {
+    let sshd = std::path::Path::new("/usr/sbin/sshd");
+    // Root's server needs a folder that its package has.
+    let is_ready = sshd.exists()
+        && (!rustix::process::geteuid().is_root() || std::fs::create_dir_all("/run/sshd").is_ok());
+    require(is_ready.then_some(()), "no sshd; apt install openssh-server")?;
+    let keygen = |name: &str| {
+        let made = std::process::Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+            .arg(folder.join(name))
+            .status();
+        assert!(made.unwrap().success());
+    };
+    keygen("host_key");
+    keygen("key");
+    std::fs::copy(folder.join("key.pub"), folder.join("authorized")).unwrap();
+    let port = TcpListener::bind((address, 0)).unwrap().local_addr().unwrap().port();
+    let config = format!(
+        "Port {port}\nListenAddress {address}\nHostKey {0}/host_key\nAuthorizedKeysFile {0}/authorized\n\
+         StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\n",
+        folder.display()
+    );
+    std::fs::write(folder.join("sshd_config"), config).unwrap();
+    let log = std::fs::File::create(folder.join("log")).unwrap();
+    let server = std::process::Command::new(sshd)
+        .args(["-D", "-e", "-f"])
+        .arg(folder.join("sshd_config"))
+        .stdin(std::process::Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    Some((server, port))
+}
+
+#[tokio::test]
+async fn git_clones_over_ssh_from_a_named_host_only() {
+    let Some(fixture) = EgressFixture::new() else { return };
+    let root = fixture.folder.path();
+    let outside = tempfile::tempdir().unwrap();
+    let Some((mut server, port)) = ssh_server(outside.path(), "127.0.0.4") else { return };
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while std::net::TcpStream::connect(("127.0.0.4", port)).is_err() {
+        let log = std::fs::read_to_string(outside.path().join("log")).unwrap_or_default();
+        assert!(std::time::Instant::now() < deadline, "sshd does not start: {log}");
+        tokio::task::yield_now().await;
+    }
+    std::fs::copy(outside.path().join("key"), root.join("key")).unwrap();
+    let host = std::fs::read_to_string(outside.path().join("host_key.pub")).unwrap();
+    std::fs::write(root.join("known_hosts"), format!("[127.0.0.4]:{port} {host}")).unwrap();
+    let script = "git init -q source && cd source && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m first";
+    let free = fixture.confined();
+    let report = run(&free, &["env", "GIT_CONFIG_GLOBAL=/dev/null", "bash", "-c", script]).await;
+    assert!(report.is_success(), "{report:?}");
+    let clone = |target: &str| {
+        format!(
+            "export GIT_CONFIG_GLOBAL=/dev/null\n\
+             GIT_SSH_COMMAND=\"$GIT_SSH_COMMAND -F none -i key -o UserKnownHostsFile=$PWD/known_hosts -o BatchMode=yes\"\n\
+             export GIT_SSH_COMMAND\ngit clone -q ssh://$(id -un)@{target}{}/source copy && git -C copy log --format=%s",
+            root.display()
+        )
+    };
+    let (named, _) = scope(&[format!("127.0.0.4:{port}")]);
+    let report = run(&free.narrowed(&named), &["bash", "-c", &clone(&format!("127.0.0.4:{port}"))]).await;
+    let log = std::fs::read_to_string(outside.path().join("log")).unwrap();
+    assert!(report.is_success() && report.stdout.trim() == "first", "{report:?}\n{log}");
+    // Another host, by the same way and without it.
+    let (other, refusals) = scope(&["127.0.0.3:22".to_owned()]);
+    std::fs::remove_dir_all(root.join("copy")).unwrap();
+    let report = run(&free.narrowed(&other), &["bash", "-c", &clone(&format!("127.0.0.4:{port}"))]).await;
+    assert!(!report.is_success() && report.stderr.contains("is not in the allowed hosts"), "{report:?}");
+    assert_eq!(refusals.messages(), [format!("`127.0.0.4:{port}` is not in this role's hosts")]);
+    let without = clone(&format!("127.0.0.4:{port}")).replace("$GIT_SSH_COMMAND -F", "ssh -F");
+    let report = run(&free.narrowed(&other), &["bash", "-c", &without]).await;
+    assert!(!report.is_success() && report.stderr.contains("Connection refused"), "{report:?}");
+    server.kill().unwrap();
+    server.wait().unwrap();
 }
 
 #[tokio::test]

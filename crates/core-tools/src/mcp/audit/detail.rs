@@ -47,7 +47,7 @@ impl DetailSource<'_> {
         for effect in effects {
             match effect {
                 Effect::Reads(name) => {
-                    self.paths(arguments.get(*name), &mut targets.reads, &mut targets.omitted)
+                    self.paths(arguments.get(*name), &mut targets.reads, &mut targets.omitted);
                 }
                 Effect::Writes(name) | Effect::Replaces(name) | Effect::Moves(name) => {
                     self.paths(arguments.get(*name), &mut targets.writes, &mut targets.omitted);

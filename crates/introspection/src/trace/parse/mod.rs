@@ -8,6 +8,7 @@ pub mod histogram;
 pub mod jfr;
 pub mod perf;
 pub mod pprof;
+mod protobuf;
 pub mod speedscope;
 
 pub use cpu::{CpuProfile, MalformedProfile};

@@ -2,7 +2,6 @@
 
 use super::MalformedProfile;
 use crate::trace::call_tree::{CallTree, ProfiledFunction};
-use prost::Message;
 use std::collections::HashMap;
 use std::io::Read;
 
@@ -12,69 +11,143 @@ const MAX_BYTES: u64 = 64 << 20;
 const FORMAT: &str = "pprof";
 
 /// The messages of `profile.proto`, with the fields that are used here.
-// Written out, as generating them needs protoc at build time.
 mod proto {
-    #[derive(Clone, PartialEq, prost::Message)]
-    pub(super) struct Profile {
-        #[prost(message, repeated, tag = "1")]
+    use super::super::protobuf::{MalformedMessage, MessageFields};
+
+    #[derive(Debug, Default)]
+    pub(super) struct Profile<'a> {
         pub(super) sample_type: Vec<ValueType>,
-        #[prost(message, repeated, tag = "2")]
         pub(super) sample: Vec<Sample>,
-        #[prost(message, repeated, tag = "4")]
         pub(super) location: Vec<Location>,
-        #[prost(message, repeated, tag = "5")]
         pub(super) function: Vec<Function>,
         /// Strings in the schema. Bytes here, as a symbol need not be UTF-8, and one bad name should not cost the profile.
-        #[prost(bytes = "vec", repeated, tag = "6")]
-        pub(super) string_table: Vec<Vec<u8>>,
-        #[prost(int64, tag = "10")]
+        pub(super) string_table: Vec<&'a [u8]>,
         pub(super) duration_nanos: i64,
-        #[prost(int64, tag = "12")]
         pub(super) period: i64,
     }
 
-    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    #[derive(Debug, Default)]
     pub(super) struct ValueType {
-        #[prost(int64, tag = "1")]
         pub(super) name: i64,
-        #[prost(int64, tag = "2")]
         pub(super) unit: i64,
     }
 
-    #[derive(Clone, PartialEq, prost::Message)]
+    #[derive(Debug, Default)]
     pub(super) struct Sample {
-        #[prost(uint64, repeated, tag = "1")]
         pub(super) location_id: Vec<u64>,
-        #[prost(int64, repeated, tag = "2")]
         pub(super) value: Vec<i64>,
     }
 
-    #[derive(Clone, PartialEq, prost::Message)]
+    #[derive(Debug, Default)]
     pub(super) struct Location {
-        #[prost(uint64, tag = "1")]
         pub(super) id: u64,
-        #[prost(message, repeated, tag = "4")]
         pub(super) line: Vec<Line>,
     }
 
-    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    #[derive(Debug, Default)]
     pub(super) struct Line {
-        #[prost(uint64, tag = "1")]
         pub(super) function_id: u64,
-        #[prost(int64, tag = "2")]
         pub(super) line: i64,
     }
 
-    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    #[derive(Debug, Default)]
     pub(super) struct Function {
-        #[prost(uint64, tag = "1")]
         pub(super) id: u64,
-        #[prost(int64, tag = "2")]
         pub(super) name: i64,
-        #[prost(int64, tag = "4")]
         pub(super) filename: i64,
-        #[prost(int64, tag = "5")]
         pub(super) start_line: i64,
+    }
+
+    impl<'a> Profile<'a> {
+        pub(super) fn read(bytes: &'a [u8]) -> Result<Self, MalformedMessage> {
+            let mut profile = Self::default();
+            for field in MessageFields::new(bytes) {
+                match field? {
+                    (field @ 1, value) => profile.sample_type.push(ValueType::read(value.bytes(field)?)?),
+                    (field @ 2, value) => profile.sample.push(Sample::read(value.bytes(field)?)?),
+                    (field @ 4, value) => profile.location.push(Location::read(value.bytes(field)?)?),
+                    (field @ 5, value) => profile.function.push(Function::read(value.bytes(field)?)?),
+                    (field @ 6, value) => profile.string_table.push(value.bytes(field)?),
+                    (field @ 10, value) => profile.duration_nanos = value.signed(field)?,
+                    (field @ 12, value) => profile.period = value.signed(field)?,
+                    _ => {}
+                }
+            }
+            Ok(profile)
+        }
+    }
+
+    impl ValueType {
+        fn read(bytes: &[u8]) -> Result<Self, MalformedMessage> {
+            let mut kind = Self::default();
+            for field in MessageFields::new(bytes) {
+                match field? {
+                    (field @ 1, value) => kind.name = value.signed(field)?,
+                    (field @ 2, value) => kind.unit = value.signed(field)?,
+                    _ => {}
+                }
+            }
+            Ok(kind)
+        }
+    }
+
+    impl Sample {
+        fn read(bytes: &[u8]) -> Result<Self, MalformedMessage> {
+            let (mut sample, mut values) = (Self::default(), Vec::new());
+            for field in MessageFields::new(bytes) {
+                match field? {
+                    (field @ 1, value) => value.numbers(field, &mut sample.location_id)?,
+                    (field @ 2, value) => value.numbers(field, &mut values)?,
+                    _ => {}
+                }
+            }
+            sample.value = values.into_iter().map(u64::cast_signed).collect();
+            Ok(sample)
+        }
+    }
+
+    impl Location {
+        fn read(bytes: &[u8]) -> Result<Self, MalformedMessage> {
+            let mut location = Self::default();
+            for field in MessageFields::new(bytes) {
+                match field? {
+                    (field @ 1, value) => location.id = value.number(field)?,
+                    (field @ 4, value) => location.line.push(Line::read(value.bytes(field)?)?),
+                    _ => {}
+                }
+            }
+            Ok(location)
+        }
+    }
+
+    impl Line {
+        fn read(bytes: &[u8]) -> Result<Self, MalformedMessage> {
+            let mut line = Self::default();
+            for field in MessageFields::new(bytes) {
+                match field? {
+                    (field @ 1, value) => line.function_id = value.number(field)?,
+                    (field @ 2, value) => line.line = value.signed(field)?,
+                    _ => {}
+                }
+            }
+            Ok(line)
+        }
+    }
+
+    impl Function {
+        fn read(bytes: &[u8]) -> Result<Self, MalformedMessage> {
+            let mut function = Self::default();
+            for field in MessageFields::new(bytes) {
+                match field? {
+                    (field @ 1, value) => function.id = value.number(field)?,
+                    (field @ 2, value) => function.name = value.signed(field)?,
+                    (field @ 4, value) => function.filename = value.signed(field)?,
+                    (field @ 5, value) => function.start_line = value.signed(field)?,
+                    _ => {}
+                }
+            }
+            Ok(function)
+        }
     }
 }
 
@@ -155,7 +228,7 @@ pub fn read(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
 }
 
 fn parse(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
-    let proto = proto::Profile::decode(bytes)
+    let proto = proto::Profile::read(bytes)
         .map_err(|error| MalformedProfile::new(FORMAT, format!("it is cut off, or no profile: {error}")))?;
     // The schema demands that the table begins with the empty string. Without this check nearly every short text is a
     // profile, as every field is optional.
@@ -163,8 +236,8 @@ fn parse(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
         return Err(MalformedProfile::new(FORMAT, "its strings do not begin with the empty one"));
     }
     let string = |index: i64| {
-        let bytes = usize::try_from(index).ok().and_then(|index| proto.string_table.get(index));
-        String::from_utf8_lossy(bytes.map(Vec::as_slice).unwrap_or_default())
+        let bytes = usize::try_from(index).ok().and_then(|index| proto.string_table.get(index).copied());
+        String::from_utf8_lossy(bytes.unwrap_or_default())
     };
     // The first line that was sampled of each function, for functions whose start line is not known.
     let mut first_lines: HashMap<u64, i64> = HashMap::new();

@@ -1,6 +1,5 @@
 //! Checks of the certificate: it fits its key, and when it ends.
 
-use super::days;
 use crate::net::tls::{ReloadableTls, certificate_end};
 use server_setup::error_chain::chain;
 use server_setup::finding::{DoctorFinding, broken, note, ok};
@@ -38,4 +37,9 @@ pub(super) fn check(settings: &Settings) -> Option<DoctorFinding> {
             Ok(left) => ok("tls", format!("{shown} ends in {} d", days(left))),
         },
     })
+}
+
+/// Returns a span of time in days.
+fn days(span: Duration) -> u64 {
+    span.as_secs() / 86_400
 }

@@ -18,7 +18,7 @@ use server_setup::settings::Settings;
 use server_setup::{confinement as confinement_setup, policy, resources, toolsets};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// Checks everything that the server needs, and prints the findings. The exit code is 1 if something is broken.
 pub(crate) fn run(settings: &Settings, arguments: &DoctorArgs) -> Result<ExitCode, OutputError> {
@@ -175,9 +175,4 @@ fn database(settings: &Settings) -> Option<DoctorFinding> {
         Ok(Err(error)) => broken("audit", chain(&error), "start it, or correct http.audit_database"),
         Err(error) => broken("audit", error.to_string(), "see the limits of this user"),
     })
-}
-
-/// Returns a span of time in days.
-fn days(span: Duration) -> u64 {
-    span.as_secs() / 86_400
 }

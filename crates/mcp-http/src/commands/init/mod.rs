@@ -2,63 +2,45 @@
 
 mod error;
 mod owner;
+mod paths;
 mod texts;
 
 pub(crate) use error::InitError;
 
 use super::token;
+use crate::atomic_file;
 use crate::cli::InitArgs;
 use crate::console_output::{print, say};
 use crate::net::address::ListenAddress;
 use crate::server::exposure;
 use owner::FileOwner;
+use paths::InitPaths;
 use server_setup::settings::Settings;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-
-/// The folder of a server that systemd starts for a whole machine.
-const SYSTEM_FOLDER: &str = "/etc/coretools";
-/// The folder of its audit, which the unit makes.
-const SYSTEM_LOGS: &str = "/var/log/coretools";
-
-/// The paths of what is written.
-#[derive(Debug)]
-struct InitPaths {
-    config: PathBuf,
-    policy: PathBuf,
-    tokens: PathBuf,
-    unit: PathBuf,
-    logs: PathBuf,
-}
 
 /// Writes a configuration, a policy, the tokens with a first one, and the unit. Prints the token to standard output, and what
 /// to do with all this to standard error.
 pub(crate) fn run(settings: &Settings, arguments: &InitArgs) -> Result<ExitCode, InitError> {
     let folder = std::path::absolute(&arguments.folder)
         .map_err(|source| InitError::Folder { path: arguments.folder.clone(), source })?;
-    let paths = InitPaths {
-        config: folder.join("coretools.toml"),
-        policy: folder.join("roles.toml"),
-        tokens: folder.join("tokens.toml"),
-        unit: folder.join("mcp-http.service"),
-        logs: match folder == Path::new(SYSTEM_FOLDER) {
-            true => PathBuf::from(SYSTEM_LOGS),
-            false => folder.join("log"),
-        },
-    };
+    let paths = InitPaths::new(&folder);
     check(settings, arguments, &folder, &paths)?;
     let owner = FileOwner::named(arguments.user.as_deref())?;
     let program = std::env::current_exe().map_err(InitError::Program)?;
     make_folder(&folder, &owner)?;
-    if paths.logs.starts_with(&folder) {
+    if !paths.unit_makes_logs {
         make_folder(&paths.logs, &owner)?;
     }
     write_new(&paths.config, &texts::configuration(settings, arguments, &paths), &owner)?;
     write_new(&paths.policy, role_policy::BUILTIN, &owner)?;
     let secret = token::create_first(&paths.tokens, &arguments.name, &arguments.role)?;
-    owner.give(&paths.tokens)?;
+    // The lock beside it, too: whoever makes the next token opens it.
+    for path in [&paths.tokens, &atomic_file::lock_path(&paths.tokens)] {
+        owner.give(path)?;
+    }
     write_new(&paths.unit, &texts::unit(settings, &paths, &program, &owner), &owner)?;
     say(&texts::next_steps(arguments, &paths, &owner, &program));
     Ok(print(&secret)?)

@@ -1,7 +1,7 @@
 //! The texts that are written and said.
 
-use super::InitPaths;
 use super::owner::FileOwner;
+use super::paths::InitPaths;
 use crate::cli::InitArgs;
 use crate::console_output::name;
 use server_setup::settings::Settings;
@@ -27,6 +27,7 @@ pub(super) fn configuration(settings: &Settings, arguments: &InitArgs, paths: &I
          [http]\n\
          listen = [{listen}]\n\
          tokens = {tokens}\n\
+         token_usage = {usage}\n\
          # Behind a proxy with TLS: the name that clients use there, and the origin of the page at /ui.\n\
          # hosts = [\"tools.example\"]\n\
          # origins = [\"https://tools.example\"]\n\
@@ -38,6 +39,7 @@ pub(super) fn configuration(settings: &Settings, arguments: &InitArgs, paths: &I
         audit = toml_path(&paths.logs.join("audit.jsonl")),
         listen = toml::Value::String(arguments.listen.clone()),
         tokens = toml_path(&paths.tokens),
+        usage = toml_path(&paths.logs.join("token-usage.json")),
     )
 }
 
@@ -47,7 +49,7 @@ const UNIT: &str = include_str!("mcp-http.service");
 /// Returns the unit, with the paths of this installation.
 pub(super) fn unit(settings: &Settings, paths: &InitPaths, program: &Path, owner: &FileOwner) -> String {
     let mut writable: Vec<String> = settings.roots.iter().map(|root| unit_word(root)).collect();
-    if paths.logs != Path::new(super::SYSTEM_LOGS) {
+    if !paths.unit_makes_logs {
         writable.push(unit_word(&paths.logs));
     }
     let lines =

@@ -26,7 +26,7 @@ use rustix::thread::{
 use self::mounts::MountPlan;
 use super::NamespaceHandle;
 use super::adoption::{NamespaceInit, StartTicket};
-use super::child::{ChildProcess, become_init, enable_loopback, in_child};
+use super::child::{ChildProcess, become_init, enable_loopback, in_child, signal_namespace};
 use super::resource_control::{NamespaceLimit, PID_MAX_FILE};
 use super::sys::ChildFolder;
 use crate::confine::{AccessGrant, Confinement, SystemCallPermission};
@@ -121,6 +121,24 @@ impl Namespaces {
     /// Returns the first process of the PID namespace, which adopts the orphans there.
     pub(super) fn init_pid(&self) -> Option<Pid> {
         Pid::from_raw(self.init.pid)
+    }
+
+    /// Sends `signal` to every process in the PID namespace but the first.
+    fn signal_all(&self, signal: Signal) -> io::Result<()> {
+        let namespace = stat(format!("/proc/{}/ns/pid", self.init.pid))?.st_ino;
+        let kinds = self.kinds & (ThreadNameSpaceType::PROCESS_ID | ThreadNameSpaceType::USER);
+        let failed = || io::Error::other("the process did not return");
+        let work = || {
+            move_into_thread_name_spaces(self.handle.as_fd(), kinds)?;
+            // Only a child is in the PID namespace.
+            let (child, sent) = in_child(libc::SIGCHLD, || signal_namespace(signal, namespace))?;
+            child.reap();
+            sent.ok_or_else(failed)?
+        };
+        let _ticket = StartTicket::new();
+        let (child, sent) = in_child(libc::SIGCHLD, work)?;
+        child.reap();
+        sent.ok_or_else(failed)?
     }
 
     fn is_alive(&self) -> bool {
@@ -342,6 +360,29 @@ pub(super) fn prepared(
     drop(made);
     remove_unused();
     Ok(namespaces)
+}
+
+/// A PID namespace in which nothing runs and nothing is forked, until this is dropped.
+pub(crate) struct FrozenNamespace(Arc<Namespaces>);
+
+impl Drop for FrozenNamespace {
+    fn drop(&mut self) {
+        // It fails if nothing is left there.
+        let _ = self.0.signal_all(Signal::CONT);
+    }
+}
+
+/// Stops every process in the PID namespace whose first process is `init`, so that a search finds all of them. `None` if that
+/// cannot be done now.
+pub(crate) fn freeze_namespace(init: Pid) -> Option<FrozenNamespace> {
+    let made: Vec<_> = kept().iter().map(|kept| Arc::clone(&kept.made)).collect();
+    let namespaces = made.iter().find_map(|made| {
+        // One that is being made takes a while, and is none that is looked for.
+        let made = made.try_lock().ok()?;
+        made.as_ref().filter(|namespaces| namespaces.init_pid() == Some(init)).map(Arc::clone)
+    })?;
+    namespaces.signal_all(Signal::STOP).ok()?;
+    Some(FrozenNamespace(namespaces))
 }
 
 /// Drops the oldest sets that nothing uses, if there are too many.
