@@ -1,7 +1,7 @@
 //! `exec` and `shell`: a command in the foreground, in a pipe and on a real terminal.
 #![cfg(target_os = "linux")]
 
-use integration_tests::{Project, server, unique_seconds};
+use integration_tests::{Project, server, sleeping, unique_seconds};
 use process_runner::{Command as Run, Limits, Runner, Running, Stdin, Stream, TerminalSize};
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
@@ -211,12 +211,33 @@ fn on_a_terminal_size_control_keys_and_job_control_are_as_without_it() {
         terminal.type_text("fg\r").await;
         // Typed, stopped, and continued.
         terminal.wait_for(&format!("sleep {mark}"), 3).await;
+        // The shell prints the command first, and gives it the terminal then: a key before that is the shell's.
+        wait_until_in_foreground(&mark).await;
         terminal.type_text("\x03").await;
         terminal.type_text("echo code $?-\r").await;
         terminal.wait_for("code 130-", 1).await;
         wait_until_gone(&mark);
         terminal.type_text("exit\r").await;
     });
+}
+
+/// Waits until `sleep MARK` runs in the process group that has the terminal.
+async fn wait_until_in_foreground(mark: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let pids = sleeping(mark).into_iter();
+        let mut stats = pids.filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+        // Behind the name: state, parent, group, session, terminal, the group that has the terminal.
+        let is_there = stats.any(|stat| {
+            let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+            fields.len() > 5 && fields[0] != "T" && fields[2] == fields[5]
+        });
+        if is_there {
+            return;
+        }
+        assert!(Instant::now() < deadline, "sleep {mark} was not given the terminal");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 async fn wait_until_started(mark: &str) {
