@@ -351,7 +351,7 @@ mod tests {
         assert!(swapped.contains(&OutOfOrder), "{swapped:?}");
         let inserted = faults_after(
             |lines| {
-                lines.insert(4, r#"{"time":"2026-01-01T00:00:00Z","event":"call","tool":"x"}"#.to_owned())
+                lines.insert(4, r#"{"time":"2026-01-01T00:00:00Z","event":"call","tool":"x"}"#.to_owned());
             },
             false,
         );

@@ -252,7 +252,8 @@ impl DenialReports {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use process_runner::{ConfinementLevel, Runner, Stdin};

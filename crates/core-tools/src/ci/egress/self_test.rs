@@ -141,7 +141,8 @@ fn ask_proxy(proxy: SocketAddr) -> io::Result<()> {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use skipped_tests::require;
