@@ -1,4 +1,4 @@
-//! What the built server takes for a start and for calls.
+//! The instructions that the built server takes for a start and for calls.
 
 use crate::valgrind::CountedProgram;
 use integration_tests::{Project, Wire, server};

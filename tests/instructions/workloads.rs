@@ -1,4 +1,4 @@
-//! What is counted within this test binary: it runs one of its ignored tests under valgrind.
+//! The work that is counted within this test binary: it runs one of its ignored tests under valgrind.
 
 use crate::valgrind::CountedProgram;
 use core_tools::ci::{Commands, ServerFacts};

@@ -73,13 +73,6 @@ pub struct ResourceControls {
     pub no_cgroup: Option<CgroupUnavailable>,
 }
 
-impl ResourceControls {
-    /// Returns the means for programs with namespaces of their own, or for those without. Changes nothing.
-    pub fn available(in_namespaces: bool) -> Self {
-        crate::tree::resource_controls(in_namespaces)
-    }
-}
-
 impl fmt::Display for ResourceControls {
     /// Writes "cgroup v2: memory, processes, CPU weight", or what else there is and why there is no cgroup.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! What is stored of the library's tools so that a server need not find it out at each start.
+//! The stored schemas of the library's tools, which a server need not find out at each start.
 
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{Toolset, schemas_of, stored_schemas};

@@ -1,4 +1,4 @@
-//! What requests and responses have in common: the place where a body ends, and the reasons that a head cannot be used.
+//! The common parts of requests and responses: the place where a body ends, and the reasons that a head cannot be used.
 
 use std::io;
 

@@ -115,11 +115,13 @@ pub(crate) use cgroup::LimitWatch;
 #[cfg(target_os = "linux")]
 use resource_control::ResourceBoundary;
 #[cfg(target_os = "linux")]
-pub(crate) use resource_control::resource_controls;
+use resource_control::resource_controls;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use unconfined::LimitWatch;
 #[cfg(all(unix, not(target_os = "linux")))]
 use unconfined::ResourceBoundary;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use unconfined::{LimitWatch, resource_controls};
+use unconfined::resource_controls;
 
 #[cfg(target_os = "linux")]
 pub(crate) use namespaces::{FrozenNamespace, freeze_namespace};
@@ -135,3 +137,10 @@ use unconfined::{StartAttempt, StartBoundary, StartFailure, start};
 
 #[cfg(windows)]
 pub(crate) use windows::*;
+
+impl crate::resource_limits::ResourceControls {
+    /// Returns the means for programs with namespaces of their own, or for those without. Changes nothing.
+    pub fn available(in_namespaces: bool) -> Self {
+        resource_controls(in_namespaces)
+    }
+}

@@ -49,7 +49,7 @@ struct LockedCommandState {
     /// `None` once the command has ended: with it go its pipes.
     running: Option<Arc<Running>>,
     ended: Option<BackgroundCommandEnd>,
-    /// What another command has left running, once its processes are known.
+    /// The processes that another command has left running, once they are known.
     left_running: Option<String>,
     output: MaskedCommandOutput,
     /// The position after the last line that was read.
