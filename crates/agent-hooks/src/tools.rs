@@ -231,7 +231,6 @@ fn opencode(tool: &str, input: &Input) -> Option<ToolUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_command_of_codex_with_a_shell_of_its_own_is_not_known() {
