@@ -119,6 +119,7 @@ mod tests {
     use role_policy::Caller;
     use serde_json::{Value, json};
     use std::fs::OpenOptions;
+    use std::io::Write as _;
     use std::time::Duration;
 
     fn record<'a>(caller: &'a Caller, tool: &'a str) -> CallRecord<'a> {
