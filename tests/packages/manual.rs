@@ -58,8 +58,10 @@ fn every_subcommand_has_a_page_that_shows_each_option_of_its_help() {
         assert!(pages.len() >= 5, "{name}: {:?}", pages.keys());
         for (file, page) in &pages {
             let words = file.strip_prefix(name).unwrap().strip_suffix(".1").unwrap();
-            // `print-config` is the one word with a dash.
-            let words = words.replace("print-config", "print_config");
+            // The words with a dash.
+            let words = words
+                .replace("print-config", "print_config")
+                .replace("codex-environment", "codex_environment");
             let words: Vec<_> = words.split('-').filter(|word| !word.is_empty()).collect();
             let words: Vec<_> = words.iter().map(|word| word.replace('_', "-")).collect();
             let words: Vec<_> = words.iter().map(String::as_str).collect();

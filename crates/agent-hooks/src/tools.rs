@@ -129,10 +129,19 @@ fn claude(tool: &str, input: &Input) -> Option<ToolUse> {
 }
 
 /// The tools of Codex 0.169, by the names that its hooks are given.
+/// Returns true for the shells whose lines are judged, by the paths that the system gives them.
+fn is_system_shell(program: &str) -> bool {
+    matches!(program, "/bin/sh" | "/bin/bash" | "/usr/bin/sh" | "/usr/bin/bash")
+}
+
 fn codex(tool: &str, input: &Input) -> Option<ToolUse> {
     let folder = any_text(input, &["workdir", "working_directory"]);
     Some(match tool {
         "Bash" | "shell" | "local_shell" | "exec_command" | "shell_command" => {
+            // The member names the program that reads the line. Another one than a shell of the system is not known.
+            if input.get("shell").is_some_and(|shell| !shell.as_str().is_some_and(is_system_shell)) {
+                return None;
+            }
             match input.get("command").or_else(|| input.get("cmd"))? {
                 Value::String(line) => ToolUse::Line { line: line.clone(), folder },
                 Value::Array(words) => {
@@ -217,4 +226,21 @@ fn opencode(tool: &str, input: &Input) -> Option<ToolUse> {
             ToolUse::Server { server: server.to_owned(), tool: tool.to_owned() }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_of_codex_with_a_shell_of_its_own_is_not_known() {
+        let found = |shell: &Value| {
+            let input = json!({"cmd": "ls", "shell": shell});
+            codex("exec_command", input.as_object().unwrap())
+        };
+        assert!(matches!(found(&json!("/bin/bash")), Some(ToolUse::Line { .. })));
+        for shell in [json!("bin/ls"), json!("/srv/project/bin/bash"), json!("bash"), json!(["/bin/bash"])] {
+            assert!(found(&shell).is_none(), "{shell}");
+        }
+    }
 }

@@ -251,7 +251,12 @@ mod tests {
         assert!(matches!(with_entry("a =", &words()), Err(EnvironmentsError::Syntax(_))));
         let inline = "environments = [{ id = \"dev\", program = \"ssh\" }]\n";
         assert_eq!(with_entry(inline, &words()), Err(EnvironmentsError::Form));
+    }
+
+    #[test]
+    fn what_looks_like_an_entry_in_a_text_stays() {
         let text = "note = \"\"\"\n[[environments]]\nid = \"coretools\"\n\"\"\"\n";
-        assert!(with_entry(text, &words()).is_err());
+        let installed = with_entry(text, &words()).unwrap();
+        assert!(is_only_executor(&installed) && installed.contains(text), "{installed}");
     }
 }

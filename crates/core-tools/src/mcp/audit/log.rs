@@ -119,6 +119,7 @@ mod tests {
     use role_policy::Caller;
     use serde_json::{Value, json};
     use std::fs::OpenOptions;
+    use std::io::Write as _;
     use std::time::Duration;
 
     fn record<'a>(caller: &'a Caller, tool: &'a str) -> CallRecord<'a> {
@@ -132,7 +133,7 @@ mod tests {
     fn lines(path: &Path) -> Vec<Value> {
         let text = std::fs::read_to_string(path).unwrap();
         // A test makes a file long with zeros.
-        let written = text.lines().filter(|line| !line.starts_with('\0'));
+        let written = text.lines().filter(|line| !line.is_empty() && !line.starts_with('\0'));
         written.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
@@ -209,7 +210,13 @@ mod tests {
         let audit = Audit::open(&path, AuditFailureMode::CountLost).unwrap();
         let caller = Caller::new("dev");
         for round in 0..8 {
-            OpenOptions::new().write(true).open(&path).unwrap().set_len(Audit::MAX_FILE_BYTES).unwrap();
+            // Zeros before the lines: the chain goes on from the last line.
+            let written = std::fs::read(&path).unwrap();
+            let file = OpenOptions::new().write(true).truncate(true).open(&path).unwrap();
+            file.set_len(Audit::MAX_FILE_BYTES).unwrap();
+            drop(file);
+            let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+            file.write_all(b"\n").and_then(|()| file.write_all(&written)).unwrap();
             audit.end(&record(&caller, &format!("t{round}")));
         }
         let mut names: Vec<String> = std::fs::read_dir(folder.path())
