@@ -351,13 +351,12 @@ fn a_database_in_wal_mode_is_read_and_seeded_while_another_has_it_open() {
     let mut other = Command::new("python3")
         .args(["-c", script])
         .arg(&file)
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(other.stdout.as_mut().unwrap()), &mut line)
-        .unwrap();
+    BufReader::new(other.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let mut wire = serve(&project, &[]);
     assert_eq!(rows(&mut wire, "SELECT count(*) AS n FROM users", json!([])), json!([{"n": 3}]));
     let seed = json!({"action": "seed", "payload": "DELETE FROM users WHERE name = 'wal'"});

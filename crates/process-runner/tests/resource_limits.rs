@@ -125,8 +125,8 @@ async fn a_program_that_needs_more_memory_than_it_may_have_does_not_get_it() {
     }
 }
 
-#[test]
 #[cfg_attr(not(feature = "stress"), ignore = "it starts another kernel; `.ci/run stress` runs it")]
+#[test]
 fn limits_hold_in_a_cgroup() {
     let uml =
         ["/usr/bin/linux.uml", "/usr/bin/linux"].into_iter().find(|program| Path::new(program).exists());
