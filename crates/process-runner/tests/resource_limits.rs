@@ -8,6 +8,10 @@
     reason = "the tests prepare what the programs meet, and start another kernel"
 )]
 #![cfg(target_os = "linux")]
+#![cfg_attr(
+    not(feature = "stress"),
+    allow(unused_imports, dead_code, reason = "the test of the night needs more")
+)]
 
 mod confined_place;
 
@@ -125,7 +129,8 @@ async fn a_program_that_needs_more_memory_than_it_may_have_does_not_get_it() {
     }
 }
 
-#[cfg_attr(not(feature = "stress"), ignore = "it starts another kernel; `.ci/run stress` runs it")]
+// It starts another kernel, so it is one of the tests of the night.
+#[cfg(feature = "stress")]
 #[test]
 fn limits_hold_in_a_cgroup() {
     let uml =
