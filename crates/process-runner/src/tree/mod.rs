@@ -75,7 +75,9 @@ pub(crate) use adoption::{
 #[cfg(all(unix, not(target_os = "linux")))]
 use no_adoption::StartTicket;
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(crate) use no_adoption::{Attribution, attribute, reap_orphan, reap_orphans, run_leaders, start_bound};
+pub(crate) use no_adoption::{
+    Attribution, attribute, first_run, is_adopted_by, reap_orphan, reap_orphans, run_leaders, start_bound,
+};
 
 #[cfg(target_os = "linux")]
 use linux as platform;
