@@ -113,7 +113,7 @@ impl BadEndingProject {
         let mut limit = 30;
         let report = loop {
             let request = self.request(Duration::from_secs(limit));
-            let report = sample.try_run_with_progress(&request, &on_progress).unwrap();
+            let report = sample.try_run_with_progress(&request, on_progress).unwrap();
             limit *= 2;
             if sample.path().join("reported").exists() || limit > 120 {
                 break report;
