@@ -67,6 +67,13 @@ impl Browser {
     }
 
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.answer(method, params);
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// Sends a command and returns the answer, which may be an error.
+    fn answer(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
         let id = self.last;
         let mut message = json!({"id": id, "method": method, "params": params});
@@ -78,8 +85,7 @@ impl Browser {
             let Message::Text(text) = self.socket.read().unwrap() else { continue };
             let message: Value = serde_json::from_str(&text).unwrap();
             if message["id"] == id {
-                assert!(message.get("error").is_none(), "{method}: {message}");
-                return message["result"].clone();
+                return message;
             }
             self.heard.push(message);
         }
@@ -95,7 +101,11 @@ impl Browser {
     /// Waits until this is true. The page may be between two documents.
     pub(crate) fn wait(&mut self, expression: &str) {
         let guarded = format!("(() => {{ try {{ return !!({expression}); }} catch {{ return false; }} }})()");
-        wait_until(SOON, expression, || self.eval(&guarded) == true);
+        let params = json!({"expression": guarded, "returnByValue": true});
+        wait_until(SOON, expression, || {
+            // An error if the document goes away meanwhile.
+            self.answer("Runtime.evaluate", params.clone())["result"]["result"]["value"] == true
+        });
     }
 
     pub(crate) fn open(&mut self, url: &str) {
