@@ -241,7 +241,11 @@ fn without(file: &str, name: &str) -> String {
 }
 
 fn is_admitted(server: &HttpServer, token: &str) -> bool {
-    Http::silent(server.address(), Some(token), Era::Modern).reply("tools/list", json!({})).status == 200
+    let status =
+        Http::silent(server.address(), Some(token), Era::Modern).reply("tools/list", json!({})).status;
+    // Who is waited for by many requests comes to the end of what a caller may ask in a second, and is known all the same.
+    assert!([200, 401, 429].contains(&status), "{status}");
+    status != 401
 }
 
 fn set_mode(path: &std::path::Path, mode: u32) {
