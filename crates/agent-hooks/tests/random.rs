@@ -4,7 +4,7 @@ use agent_hooks::shell::{ShellSurroundings, read, read_words};
 use agent_hooks::{HookClient, HookEvent};
 use proptest::prelude::*;
 
-/// What gives lines their structure, in any order.
+/// The pieces that give lines their structure, in any order.
 const PIECES: [&str; 72] = [
     " ",
     " ",

@@ -34,7 +34,7 @@ pub use level::AuditLevel;
 pub use query::{AuditQuery, OutcomeFilter, PatternError};
 pub use record::StoredRecord;
 pub use targets::{CallTargets, TargetLimits};
-pub use time::{TimeError, instant, parse_time, timestamp};
+pub use time::{TimeError, instant, parse_span, parse_time, timestamp};
 pub use verify::{
     ChainFault, ChainFaultKind, ChainSummary, ChainVerifier, Checkpoint, CheckpointError, Verification,
 };

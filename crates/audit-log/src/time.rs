@@ -23,7 +23,7 @@ pub fn timestamp(time: SystemTime) -> String {
 /// The text is none of these.
 pub fn parse_time(text: &str, now: SystemTime) -> Result<String, TimeError> {
     let wrong = || TimeError(text.to_owned());
-    if let Some(span) = span(text) {
+    if let Some(span) = parse_span(text) {
         return Ok(timestamp(now.checked_sub(span).unwrap_or(SystemTime::UNIX_EPOCH)));
     }
     if let Ok(time) = text.parse::<Timestamp>() {
@@ -39,7 +39,8 @@ pub fn instant(text: &str) -> Option<SystemTime> {
     text.parse::<Timestamp>().ok().map(SystemTime::from)
 }
 
-fn span(text: &str) -> Option<Duration> {
+/// Parses a span of time in one unit: `90s`, `15m`, `12h`, `30d` or `8w`.
+pub fn parse_span(text: &str) -> Option<Duration> {
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
     let seconds = match unit {
         "s" => 1,

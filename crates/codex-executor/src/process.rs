@@ -2,6 +2,7 @@
 
 use crate::masking::OutputMask;
 use crate::protocol::{OutputChunk, OutputStream, WriteStatus, method};
+use crate::rpc_error::RpcError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use process_runner::{EventReceiver, RunEvent, Running, Stream, Termination};
@@ -71,7 +72,7 @@ impl Process {
     }
 
     /// Queues bytes for its input.
-    pub(crate) fn write(&self, bytes: Vec<u8>) -> Result<WriteStatus, String> {
+    pub(crate) fn write(&self, bytes: Vec<u8>) -> Result<WriteStatus, RpcError> {
         let Some(input) = self.input.as_ref().filter(|_| !self.running.is_finished()) else {
             return Ok(WriteStatus::StdinClosed);
         };
@@ -79,7 +80,7 @@ impl Process {
             Ok(()) => Ok(WriteStatus::Accepted),
             Err(mpsc::error::TrySendError::Closed(_)) => Ok(WriteStatus::StdinClosed),
             Err(mpsc::error::TrySendError::Full(_)) => {
-                Err("the process does not read its input; wait until it does, or end it".to_owned())
+                Err(RpcError::failed("the process does not read its input; wait until it does, or end it"))
             }
         }
     }

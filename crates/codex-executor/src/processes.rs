@@ -177,7 +177,7 @@ impl<P: ExecutorPolicy> Processes<P> {
         let bytes = STANDARD
             .decode(&params.chunk)
             .map_err(|error| RpcError::params(format!("`chunk` is not valid base64: {error}")))?;
-        let status = process.write(bytes).map_err(RpcError::failed)?;
+        let status = process.write(bytes)?;
         Ok(json!({"status": status}))
     }
 

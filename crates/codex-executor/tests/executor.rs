@@ -54,7 +54,7 @@ impl ExecutorPolicy for TestPolicy {
 struct Client {
     input: WriteHalf<DuplexStream>,
     output: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
-    /// What came while an answer was waited for.
+    /// The messages that came while an answer was waited for.
     notifications: Vec<Value>,
     last_id: u64,
     served: tokio::task::JoinHandle<Result<(), codex_executor::Error>>,

@@ -132,7 +132,7 @@ impl Exchanges<'_> {
                 };
                 let mut connection = match connected {
                     Ok(connection) => connection,
-                    Err(text) => break Err(ExchangeError::Refused(text)),
+                    Err(error) => break Err(error),
                 };
                 let exchanged = self.exchange(&mut reader, &mut writer, &mut connection, &request).await;
                 // The host may close a kept connection while a request is on its way. One without a body can be sent again.
@@ -203,17 +203,20 @@ impl Exchanges<'_> {
     }
 
     /// Connects to the host, on `stream` if there is one.
-    async fn connect(&self, stream: Option<TcpStream>) -> Result<UpstreamConnection, String> {
+    async fn connect(&self, stream: Option<TcpStream>) -> Result<UpstreamConnection, ExchangeError> {
         let stream = match stream {
             Some(stream) => stream,
-            None => self.state.connect(self.destination).await.map_err(|error| match error {
-                ConnectError::Denied(denial) => format!("cannot be reached: {denial}"),
-                ConnectError::Failed(error) => format!("cannot be reached: {error}"),
+            None => self.state.connect(self.destination).await.map_err(|error| {
+                ExchangeError::Refused(match error {
+                    ConnectError::Denied(denial) => format!("cannot be reached: {denial}"),
+                    ConnectError::Failed(error) => format!("cannot be reached: {error}"),
+                })
             })?,
         };
-        UpstreamConnection::start(stream, self.host, &self.state.limits)
-            .await
-            .map_err(|error| format!("made no TLS connection that the proxy accepts: {error}"))
+        let started = UpstreamConnection::start(stream, self.host, &self.state.limits).await;
+        started.map_err(|error| {
+            ExchangeError::Refused(format!("made no TLS connection that the proxy accepts: {error}"))
+        })
     }
 
     async fn exchange(

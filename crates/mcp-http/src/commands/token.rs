@@ -314,19 +314,10 @@ fn parse_lifetime(text: &str) -> Result<Option<u64>, TokenError> {
     }
 }
 
-/// Parses `90s`, `15m`, `12h`, `30d` or `8w` to seconds, at most a hundred years.
+/// Parses a span such as `30d` to seconds: one at least, and at most a hundred years.
 fn parse_span(text: &str) -> Option<u64> {
-    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let unit = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        "w" => 7 * 86_400,
-        _ => return None,
-    };
-    let number: u64 = number.parse().ok()?;
-    number.checked_mul(unit).filter(|seconds| (1..=100 * 365 * 86_400).contains(seconds))
+    let seconds = audit_log::parse_span(text)?.as_secs();
+    (1..=100 * 365 * 86_400).contains(&seconds).then_some(seconds)
 }
 
 /// Writes a time in the largest unit that has at least two of it.
