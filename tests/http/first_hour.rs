@@ -164,6 +164,32 @@ fn init_overwrites_nothing_and_writes_nothing_where_it_would_be_in_the_way() {
 }
 
 #[test]
+fn an_init_that_fails_half_way_leaves_nothing_in_the_way_of_the_next() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let folder = outside.join("etc");
+    let arguments = ["init", "--folder", folder.to_str().unwrap()];
+    let init = HttpServer::program(&project);
+    // The configuration fits into 1 KiB, and the policy does not: as on a disk that is full then.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 2; exec \"$@\"", "sh"]).arg(init.get_program());
+    limited.args(init.get_args()).args(arguments).current_dir(project.path());
+    for (name, value) in init.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    let output = limited.output().unwrap();
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("cannot write"), "{said}");
+    let files =
+        fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_file());
+    assert_eq!(files.collect::<Vec<_>>(), Vec::<PathBuf>::new());
+    let output = program(&project, &arguments);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
 fn what_init_writes_belongs_to_the_user_of_the_server() {
     use std::os::unix::fs::MetadataExt;
     let root = rustix::process::geteuid().is_root();

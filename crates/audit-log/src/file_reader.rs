@@ -37,11 +37,11 @@ pub fn read_files(path: &Path, mut visit: impl FnMut(&AuditLine<'_>)) -> Result<
         let path = path.to_owned();
         move |source| ReadError { path, source }
     };
-    let newest = File::open(path).map_err(failed(path))?;
+    let newest = open_regular(path).map_err(failed(path))?;
     let mut files = vec![(path.to_owned(), newest)];
     for number in 1..=AuditFile::ROTATED {
         let path = numbered(path, number);
-        match File::open(&path) {
+        match open_regular(&path) {
             Ok(file) if !is_same(&file, &files) => files.push((path, file)),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -63,6 +63,22 @@ pub fn read_files(path: &Path, mut visit: impl FnMut(&AuditLine<'_>)) -> Result<
         }
     }
     Ok(())
+}
+
+/// Opens a file that ends: neither a pipe, which would be waited for, nor a device.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+    );
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    }
 }
 
 /// Returns true if `file` is among those that are open already: it was renamed between two looks.

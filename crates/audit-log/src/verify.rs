@@ -100,6 +100,8 @@ pub enum ChainFaultKind {
     CheckpointDeleted,
     /// The checkpoint has this chain, and it is not there.
     ChainMissing,
+    /// Nothing that was found is a record: this and all others were overwritten, or it is no audit.
+    NoRecord,
 }
 
 impl fmt::Display for ChainFaultKind {
@@ -126,6 +128,9 @@ impl fmt::Display for ChainFaultKind {
                 f.write_str("begins after the record of the checkpoint, which was rotated away or deleted")
             }
             Self::ChainMissing => f.write_str("is in the checkpoint and is not there"),
+            Self::NoRecord => {
+                f.write_str("is no record, and nothing else is one: it was overwritten, or it is no audit")
+            }
         }
     }
 }
@@ -254,6 +259,11 @@ impl ChainVerifier {
             };
             self.fault(&chain, &position, kind);
         }
+        let has_records = !self.found.chains.is_empty() || self.found.unlinked > 0;
+        let is_unexplained = !has_records && self.found.faults.is_empty();
+        if let Some(position) = self.found.damaged.first().filter(|_| is_unexplained).cloned() {
+            self.fault("", &position, ChainFaultKind::NoRecord);
+        }
         self.found
     }
 
@@ -381,5 +391,33 @@ mod tests {
         let error = Checkpoint::parse(r#"{"version": 2, "heads": []}"#).unwrap_err();
         assert!(error.to_string().contains("version 2"), "{error}");
         assert!(Checkpoint::parse("[]").is_err());
+    }
+
+    #[test]
+    fn a_file_without_a_record_is_not_intact_and_an_empty_one_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        for (text, faults) in [("", vec![]), ("nonsense\n{}\n", vec![ChainFaultKind::NoRecord])] {
+            std::fs::write(&path, text).unwrap();
+            let found = verify(&path, Checkpoint::default());
+            assert_eq!(
+                found.faults.into_iter().map(|fault| fault.kind).collect::<Vec<_>>(),
+                faults,
+                "{text}"
+            );
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_does_not_end_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
+            .unwrap();
+        for path in [pipe.as_path(), Path::new("/dev/zero")] {
+            let error = read_files(path, |_| panic!("it is read")).unwrap_err();
+            assert!(std::error::Error::source(&error).unwrap().to_string().contains("regular"), "{error}");
+        }
     }
 }

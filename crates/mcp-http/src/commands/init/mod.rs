@@ -18,7 +18,7 @@ use paths::InitPaths;
 use server_setup::settings::Settings;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Writes a configuration, a policy, the tokens with a first one, and the unit. Prints the token to standard output, and what
@@ -34,14 +34,18 @@ pub(crate) fn run(settings: &Settings, arguments: &InitArgs) -> Result<ExitCode,
     if !paths.unit_makes_logs {
         make_folder(&paths.logs, &owner)?;
     }
-    write_new(&paths.config, &texts::configuration(settings, arguments, &paths), &owner)?;
-    write_new(&paths.policy, role_policy::BUILTIN, &owner)?;
-    let secret = token::create_first(&paths.tokens, &arguments.name, &arguments.role)?;
+    let mut files = NewFiles::default();
+    files.write(&paths.config, &texts::configuration(settings, arguments, &paths), &owner)?;
+    files.write(&paths.policy, role_policy::BUILTIN, &owner)?;
     // The lock beside it, too: whoever makes the next token opens it.
-    for path in [&paths.tokens, &atomic_file::lock_path(&paths.tokens)] {
+    let tokens = [paths.tokens.clone(), atomic_file::lock_path(&paths.tokens)];
+    files.0.extend(tokens.iter().cloned());
+    let secret = token::create_first(&paths.tokens, &arguments.name, &arguments.role)?;
+    for path in &tokens {
         owner.give(path)?;
     }
-    write_new(&paths.unit, &texts::unit(settings, &paths, &program, &owner), &owner)?;
+    files.write(&paths.unit, &texts::unit(settings, &paths, &program, &owner), &owner)?;
+    files.0.clear();
     say(&texts::next_steps(arguments, &paths, &owner, &program));
     Ok(print(&secret)?)
 }
@@ -84,12 +88,34 @@ fn make_folder(path: &Path, owner: &FileOwner) -> Result<(), InitError> {
     owner.give(path)
 }
 
-/// Writes a file that only its owner can read. One that is there is an error.
-#[allow(clippy::disallowed_methods, reason = "the operator names the folder, and no client reaches it")]
-fn write_new(path: &Path, text: &str, owner: &FileOwner) -> Result<(), InitError> {
-    let failed = |source| InitError::Write { path: path.to_owned(), source };
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
-    owner.give(path)
+/// The files that were written. Dropping it removes them: half of a set-up would be in the way of the next attempt.
+#[derive(Default)]
+struct NewFiles(Vec<PathBuf>);
+
+impl NewFiles {
+    /// Writes a file that only its owner can read. One that is there is an error.
+    #[allow(clippy::disallowed_methods, reason = "the operator names the folder, and no client reaches it")]
+    fn write(&mut self, path: &Path, text: &str, owner: &FileOwner) -> Result<(), InitError> {
+        let failed = |source| InitError::Write { path: path.to_owned(), source };
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
+        // Only now: one that was there is somebody else's.
+        self.0.push(path.to_owned());
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+        owner.give(path)
+    }
+}
+
+impl Drop for NewFiles {
+    #[allow(clippy::disallowed_methods, reason = "files that it has made itself")]
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // The reason why the set-up failed is what the operator needs to know.
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
