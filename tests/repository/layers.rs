@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// From the bottom up: a crate may depend on those of the rows before its own.
 const LAYERS: &[&[&str]] = &[
-    &["did-you-mean", "egress-proxy", "json-rpc", "redaction", "trusted-file"],
+    &["did-you-mean", "egress-proxy", "error-causes", "json-rpc", "redaction", "trusted-file"],
     &["workspace", "process-runner", "role-policy", "approvals", "audit-log"],
     &["context-compiler", "introspection", "agent-hooks", "codex-executor", "agent-sessions", "mcp-proxy"],
     &["core-tools"],

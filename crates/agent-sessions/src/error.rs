@@ -1,5 +1,6 @@
 //! The errors that a supervisor answers with.
 
+use error_causes::chain;
 use serde::{Deserialize, Serialize};
 
 /// The kind of an [`Error`].
@@ -46,7 +47,7 @@ impl Error {
 
     /// Creates the error of something that does not work: what was being done, and the causes.
     pub(crate) fn broken(operation: &str, error: &dyn std::error::Error) -> Self {
-        Self::new(ErrorCode::Broken, format!("{operation}: {}", error_chain(error)))
+        Self::new(ErrorCode::Broken, format!("{operation}: {}", chain(error)))
     }
 
     pub(crate) fn no_session(id: &str) -> Self {
@@ -61,15 +62,4 @@ impl Error {
     pub(crate) fn ending() -> Self {
         Self::new(ErrorCode::NotRunning, "the supervisor is ending")
     }
-}
-
-/// Formats an error and all its causes.
-pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }

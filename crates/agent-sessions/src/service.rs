@@ -1,12 +1,13 @@
 //! The way to the sessions of a state directory, wherever their supervisor runs.
 
 use crate::client::SupervisorClient;
-use crate::error::{Error, ErrorCode, error_chain};
+use crate::error::{Error, ErrorCode};
 use crate::options::{OptionsError, SupervisorOptions};
 use crate::protocol::{SessionList, SupervisorRequest};
 use crate::requester::SessionCaller;
 use crate::store::SessionStore;
 use crate::supervisor::Supervisor;
+use error_causes::chain;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,7 +85,7 @@ impl SessionService {
             }
             // The lock is held over the start, so that two requests do not start two supervisors.
             let options = (self.shared.make_options)()
-                .map_err(|error| Error::new(ErrorCode::Broken, error_chain(&*error)))?;
+                .map_err(|error| Error::new(ErrorCode::Broken, chain(&*error)))?;
             match Supervisor::host(&self.shared.state, options).await {
                 Ok(supervisor) => *local_supervisor = Some(supervisor),
                 // The lock is taken and nobody answers yet, or no more.

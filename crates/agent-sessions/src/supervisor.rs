@@ -1,7 +1,7 @@
 //! The supervisor: it starts sessions, and routes what is asked to them.
 
 use crate::clock;
-use crate::error::{Error, ErrorCode, error_chain};
+use crate::error::{Error, ErrorCode};
 use crate::lock::SupervisorLock;
 use crate::log::SessionLogLevel;
 use crate::new_session::{MAX_TEXT_BYTES, new_record};
@@ -19,6 +19,7 @@ use crate::state::SessionState;
 use crate::supervisor_context::{
     OpenedSupervisor, SuccessorSessionRequest, SupervisorComponent, SupervisorContext,
 };
+use error_causes::chain;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -115,10 +116,8 @@ impl Supervisor {
                 Ok(())
             }
             Err(error) => {
-                let message = format!(
-                    "the changed settings are not used, and those before stay: {}",
-                    error_chain(&*error)
-                );
+                let message =
+                    format!("the changed settings are not used, and those before stay: {}", chain(&*error));
                 self.log(SessionLogLevel::Error, &message);
                 Err(Error::new(ErrorCode::Invalid, message))
             }

@@ -3,7 +3,7 @@
 //! No state of a session is here: each session's actor owns its own.
 
 use crate::clock;
-use crate::error::{Error, error_chain};
+use crate::error::Error;
 use crate::journal::Journal;
 use crate::lock::SupervisorLock;
 use crate::log::{RotatingSessionLog, SessionLogLevel};
@@ -14,6 +14,7 @@ use crate::record::{SessionRecord, SessionStatistics, SupervisorRecord};
 use crate::state::{ScheduledSessionAction, SessionAction};
 use crate::store::{DATABASE_NAME, SessionStore, SessionStoreError};
 use crate::watcher::SessionFileWatcher;
+use error_causes::chain;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -138,7 +139,7 @@ impl SupervisorContext {
 
     /// Sets or clears the error of the database after an operation.
     pub(crate) fn report_store(&self, result: Result<(), SessionStoreError>) {
-        let error = result.err().map(|error| format!("changes cannot be saved: {}", error_chain(&error)));
+        let error = result.err().map(|error| format!("changes cannot be saved: {}", chain(&error)));
         self.report(SupervisorComponent::Database, error);
     }
 

@@ -6,11 +6,12 @@ use crate::process::{Process, write_input};
 use crate::protocol::{
     ReadProcess, SignalProcess, StartProcess, TerminateProcess, WriteProcess, WriteStatus,
 };
-use crate::rpc_error::{RpcError, chain};
+use crate::rpc_error::RpcError;
 use crate::sandbox::SandboxLimits;
 use crate::{file_uri, protocol};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use error_causes::chain;
 use process_runner::{EventGranularity, EventOptions, LagPolicy, Runner, Stdin, TerminalSize};
 use redaction::Redactor;
 use serde_json::{Value, json};

@@ -1,5 +1,6 @@
 //! [`RpcError`]: the error of one request, as the protocol has it.
 
+use error_causes::chain;
 use serde_json::{Value, json};
 use std::io;
 
@@ -57,18 +58,6 @@ impl RpcError {
     pub(crate) fn answer(&self, id: &Value) -> Value {
         json!({"id": id, "error": {"code": self.code, "message": self.message}})
     }
-}
-
-/// Returns the chain of causes of an error in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }
 
 impl From<workspace::Error> for RpcError {

@@ -22,7 +22,7 @@ use crate::workspaces::WorkspacesError;
 use std::io;
 
 /// The reason why the program ends with the exit code 2. A message does not repeat its causes;
-/// [`chain`](server_setup::error_chain::chain) adds them.
+/// [`error_causes::chain`] adds them.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The configuration, the roots, the policy or the log cannot be used.

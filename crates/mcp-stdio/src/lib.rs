@@ -51,8 +51,8 @@ mod wrap;
 
 use cli::{Cli, Command};
 use error::Error;
+use error_causes::chain;
 use output::{name, print, print_error};
-use server_setup::error_chain::chain;
 pub use server_setup::{Program, Resources};
 use server_setup::{log, read_settings, setup};
 use std::io::IsTerminal;

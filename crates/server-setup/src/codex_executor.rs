@@ -2,7 +2,6 @@
 //! the audit that a server has.
 
 use crate::error::Error;
-use crate::error_chain::chain;
 use crate::native_tools::{NativeToolHost, NativeToolPermit};
 use crate::resources::runner;
 use crate::settings::Settings;
@@ -11,6 +10,7 @@ use agent_hooks::{FileUse, HookClient, HookEvent, ToolUse};
 use codex_executor::{CommandRequest, ExecutorPolicy, FileOperation, FileRequest, Refusal, SandboxLimits};
 use core_tools::ci::{CommandScope, Commands, NetworkAccess};
 use core_tools::workspace::ConfinedPath;
+use error_causes::chain;
 use process_runner::{Command, Limits, Runner};
 use role_policy::Access;
 use serde_json::json;

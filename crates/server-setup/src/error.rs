@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// The reason why a server cannot be set up. For the operator: it shows paths in full.
 ///
-/// A message does not repeat its causes; [`error_chain::chain`](crate::error_chain::chain) adds them.
+/// A message does not repeat its causes; [`error_causes::chain`] adds them.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

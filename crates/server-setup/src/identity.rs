@@ -7,8 +7,8 @@ use role_policy::source::{
     MarkerError, NamedRole, ResolvedCaller, RoleEvidence, RoleMarker, RoleSources, resolve,
 };
 
-use crate::error_chain::chain;
 use crate::settings::Settings;
+use error_causes::chain;
 
 /// Returns the caller, from everything that names its role. Each source and its role is logged.
 pub fn caller(settings: &Settings, policy: &Policy) -> ResolvedCaller {

@@ -20,7 +20,6 @@ pub mod confinement;
 pub mod container_init;
 pub mod environment;
 mod error;
-pub mod error_chain;
 pub mod file_stamp;
 pub mod finding;
 pub mod help;

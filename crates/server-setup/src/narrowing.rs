@@ -1,13 +1,13 @@
 //! A server's roots, narrowed to what others may use: a session, or the client that offers roots of its own.
 
 use crate::error::Error;
-use crate::error_chain::chain;
 use crate::resources::workspace_of;
 use crate::sessions::SessionHandle;
 use crate::settings::Settings;
 use crate::toolsets::{self, Callers};
 use crate::{confinement, environment, policy};
 use core_tools::mcp::{Host, WorkspaceEffects};
+use error_causes::chain;
 use process_runner::Runner;
 use role_policy::{Caller, ToolFacts};
 use std::fmt;

@@ -6,10 +6,10 @@ use core_tools::workspace::Workspace;
 use role_policy::{Caller, EffectResolver, LoadedPolicy, Policy, ToolFacts};
 
 use crate::error::Error;
-use crate::error_chain::chain;
 use crate::file_stamp::file_stamp;
 use crate::settings::Settings;
 use crate::trusted_text::{TrackedText, read, repaired, tracked};
+use error_causes::chain;
 
 /// Loads the policy that `settings` name, or else the built-in one, for these tools.
 ///

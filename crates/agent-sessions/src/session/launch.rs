@@ -4,11 +4,12 @@ use super::recorder::SessionOutputSource;
 use crate::catalog::{AgentArgumentPlaceholders, AgentCatalog};
 use crate::clock;
 use crate::directory::{SessionFolder, SessionMarkers};
-use crate::error::{Error, error_chain};
+use crate::error::Error;
 use crate::random::SessionCredential;
 use crate::record::SessionRecord;
 use crate::supervisor_context::SupervisorContext;
 use crate::variables::{AGENT_COMMAND_VARIABLE, CREDENTIAL_VARIABLE, SESSION_VARIABLE, STATE_VARIABLE};
+use error_causes::chain;
 use process_runner::{
     Command, Confinement, EnvPolicy, LeftoverPolicy, Limits, PseudoTerminal, Running, Stdin, TerminalDevice,
     TerminalSize,
@@ -61,7 +62,7 @@ impl SessionLaunchError {
             Self::Runner(error) => error.hint().map(|hint| format!(". {hint}")).unwrap_or_default(),
             _ => String::new(),
         };
-        format!("{}{hint}", error_chain(self))
+        format!("{}{hint}", chain(self))
     }
 }
 

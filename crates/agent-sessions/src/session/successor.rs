@@ -4,13 +4,13 @@ use super::launch::SessionLaunchError;
 use super::owned_record::OwnedSessionRecord;
 use crate::backup::back_up;
 use crate::clock;
-use crate::error::error_chain;
 use crate::log::SessionLogLevel;
 use crate::next_step::next_prompt;
 use crate::random::new_session_id;
 use crate::record::SessionRecord;
 use crate::state::SessionState;
 use crate::supervisor_context::SupervisorContext;
+use error_causes::chain;
 use std::path::Path;
 
 /// Starts a session that continues the work of the one that `record` describes, and returns its id.
@@ -30,8 +30,7 @@ pub(super) async fn start(
             }
             // A missing copy is no reason to stop the work.
             Err(error) => {
-                record
-                    .log(SessionLogLevel::Warn, &format!("its file was not copied: {}", error_chain(&error)));
+                record.log(SessionLogLevel::Warn, &format!("its file was not copied: {}", chain(&error)));
             }
         }
     }

@@ -144,12 +144,7 @@ fn run_error(error: &process_runner::Error) -> String {
     {
         return program_not_found(&error.program, searched, did_you_mean.as_deref());
     }
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
+    let text = error_causes::chain(error);
     match error.hint() {
         Some(hint) => format!("{text}. {hint}"),
         None => text,

@@ -163,15 +163,3 @@ fn describe_problems(problems: &[PatchProblem], total: usize) -> String {
     }
     text
 }
-
-/// Returns the message of an error and of its causes.
-pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}

@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::error::{Error, with_causes};
+use super::error::Error;
 use super::limits::MAX_TEXT_BYTES;
 use super::read::{ReadLineSelection, TextFile, read_lines_numbered};
 use crate::workspace::Workspace;
+use error_causes::chain;
 
 /// The most files in one call: with more, each would get too few lines to be of use.
 const MAX_FILES: usize = 100;
@@ -168,7 +169,7 @@ pub fn read_multiple_files(
             Ok(file) => Ok(FileReadOutcome::File(file)),
             Err(Error::Cancelled) => Err(Error::Cancelled),
             Err(error) => {
-                Ok(FileReadOutcome::Error { path: shorten_path(file.path()), error: with_causes(&error) })
+                Ok(FileReadOutcome::Error { path: shorten_path(file.path()), error: chain(&error) })
             }
         }
     };

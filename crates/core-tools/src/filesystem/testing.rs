@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "the tests set up and look at the file system from outside")]
 
+pub(super) use error_causes::chain;
 use std::fs;
 use std::path::PathBuf;
 
@@ -58,13 +59,5 @@ impl ProjectFixture {
             entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
         names.sort();
         names
-    }
-}
-
-/// Returns the error and its causes, as a client sees them.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", chain(source)),
-        None => error.to_string(),
     }
 }

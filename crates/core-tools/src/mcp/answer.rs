@@ -60,14 +60,7 @@ impl ToolError {
 
     /// An error and everything that led to it, outermost first.
     pub fn from_error(error: &dyn std::error::Error) -> Self {
-        let mut text = error.to_string();
-        let mut source = error.source();
-        while let Some(error) = source {
-            text.push_str(": ");
-            text.push_str(&error.to_string());
-            source = error.source();
-        }
-        Self(text)
+        Self(error_causes::chain(error))
     }
 }
 

@@ -236,7 +236,7 @@ impl Inspector {
                     reason
                 }
                 Err(ProviderError::Failed(error)) => {
-                    let message = error_chain(&error);
+                    let message = error_causes::chain(&error);
                     failed.get_or_insert_with(|| message.clone());
                     failures.push(StateProviderAttempt { provider: provider.name(), why: message.clone() });
                     message
@@ -268,15 +268,4 @@ impl Inspector {
         response.notes.extend(state_request.port_note());
         Ok(response)
     }
-}
-
-/// Returns the message of an error and of all its sources.
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }

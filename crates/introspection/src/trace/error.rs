@@ -140,12 +140,7 @@ impl Error {
 
     /// Returns the error in the form that clients get.
     pub fn to_report(&self) -> TraceErrorReport {
-        let mut error = self.to_string();
-        let mut source = std::error::Error::source(self);
-        while let Some(cause) = source {
-            error = format!("{error}: {cause}");
-            source = cause.source();
-        }
+        let error = error_causes::chain(self);
         let some = |remedy: &str| Some(remedy.to_owned());
         let (kind, remedy) = match self {
             Self::Argument { .. } => (TraceFailureKind::Argument, None),

@@ -3,7 +3,7 @@
 use super::token_file::{self, TokenFileError};
 use super::tokens::ActiveTokens;
 use crate::limits::caller_limits::CallerLimits;
-use server_setup::error_chain::chain;
+use error_causes::chain;
 use server_setup::trusted_text::{TrackedFile, TrackedText, repaired, tracked};
 use std::path::{Path, PathBuf};
 

@@ -6,8 +6,8 @@ use crate::middleware::Next;
 use crate::response;
 use crate::state::App;
 use axum::response::Response;
+use error_causes::chain;
 use http::{HeaderMap, StatusCode};
-use server_setup::error_chain::chain;
 
 /// Refuses a caller whose roots cannot be served.
 pub(crate) async fn resolve_workspace(

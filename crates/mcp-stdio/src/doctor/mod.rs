@@ -11,9 +11,9 @@ use crate::terminal::colours;
 
 use core_tools::ci::{Commands, Toolchain, diagnose, toolchains};
 use core_tools::workspace::Workspace;
+use error_causes::chain;
 use process_runner::{Command, Containment, Limits, ResourceControls, Runner};
 use role_policy::source::RoleSource;
-use server_setup::error_chain::chain;
 use server_setup::finding::{
     CheckHealth, DoctorFinding, broken, confinement, is_healthy, json, note, ok, table,
 };

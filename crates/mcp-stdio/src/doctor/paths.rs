@@ -6,9 +6,9 @@
 
 #[cfg(all(feature = "sessions", unix))]
 use crate::output::name;
-use server_setup::config::SettingSource;
 #[cfg(all(feature = "sessions", unix))]
-use server_setup::error_chain::chain;
+use error_causes::chain;
+use server_setup::config::SettingSource;
 use server_setup::finding::{DoctorFinding, broken, note, ok};
 #[cfg(all(feature = "sessions", unix))]
 use server_setup::sessions;

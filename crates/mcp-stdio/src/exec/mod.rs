@@ -166,13 +166,13 @@ pub(crate) fn exec(
                 print_error(&format!("{}: the standard streams stay open: {error}", name()));
             }
         })
-        .map_err(|error| Error::Argument(server_setup::error_chain::chain(&error)))?;
+        .map_err(|error| Error::Argument(error_causes::chain(&error)))?;
         // The background may have changed settings too.
         ended.restore_settings();
         drop(held);
         return Ok(ExitCode::SUCCESS);
     }
-    let end = run.run().map_err(|error| Error::Argument(server_setup::error_chain::chain(&error)))?;
+    let end = run.run().map_err(|error| Error::Argument(error_causes::chain(&error)))?;
     ended.tell(&end);
     drop(held);
     Ok(ExitCode::from(u8::try_from(process_runner::end_as(&end)).unwrap_or(1)))
@@ -219,7 +219,7 @@ impl CommandEnd {
             let undone = match failure {
                 None => "it is as it was before".to_owned(),
                 Some(error) => {
-                    format!("it could not be put back: {}", server_setup::error_chain::chain(&error))
+                    format!("it could not be put back: {}", error_causes::chain(&error))
                 }
             };
             print_error(&format!(

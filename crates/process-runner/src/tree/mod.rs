@@ -140,6 +140,7 @@ use unconfined::{StartAttempt, StartBoundary, StartFailure, start};
 #[cfg(windows)]
 pub(crate) use windows::*;
 
+// Here, and not beside the type: what a system has is known here, and the type is used by what this module uses.
 impl crate::resource_limits::ResourceControls {
     /// Returns the means for programs with namespaces of their own, or for those without. Changes nothing.
     pub fn available(in_namespaces: bool) -> Self {

@@ -13,6 +13,7 @@ mod protection;
 mod races;
 mod roots;
 
+use error_causes::chain;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::symlink;
@@ -73,14 +74,6 @@ fn read(path: &ConfinedPath) -> Result<String, Error> {
     let mut text = String::new();
     path.open_read()?.0.read_to_string(&mut text).unwrap();
     Ok(text)
-}
-
-/// The error and what caused it, as a client would see them.
-fn chain(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {}", chain(source)),
-        None => error.to_string(),
-    }
 }
 
 /// Tries every operation on `path`, and asserts that each is refused for leaving the roots.

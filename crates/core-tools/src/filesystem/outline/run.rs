@@ -7,11 +7,12 @@ use context_compiler::outline::{Definition, Language, SymbolKind, definitions};
 use tokio_util::sync::CancellationToken;
 
 use super::request::{FileOutline, OutlineDefinition, OutlinedFile, OutlinedFiles};
-use crate::filesystem::error::{Error, with_causes};
+use crate::filesystem::error::Error;
 use crate::filesystem::limits::MAX_TEXT_BYTES;
 use crate::filesystem::signature::{HEAD_BYTES, binary_kind};
 use crate::filesystem::walk::{WalkEntry, WalkFilter, WalkOutcome, WalkVisitor, relative_path, walk};
 use crate::workspace::{ConfinedPath, PathKind, Workspace, printable};
+use error_causes::chain;
 
 /// The most paths in one call.
 const MAX_PATHS: usize = 100;
@@ -139,7 +140,7 @@ fn read(path: &ConfinedPath) -> Result<String, Error> {
 }
 
 fn failed(path: String, error: &Error) -> OutlinedFile {
-    message(path, with_causes(error))
+    message(path, chain(error))
 }
 
 fn message(path: String, error: String) -> OutlinedFile {

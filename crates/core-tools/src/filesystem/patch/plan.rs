@@ -8,10 +8,11 @@ use super::fit::{PatchedText, apply_hunks};
 use super::misfit::{HunkProblem, PatchProblem};
 use super::request::{PatchAction, PatchedFile};
 use crate::filesystem::edit::MAX_BYTES;
-use crate::filesystem::error::{Error, with_causes};
+use crate::filesystem::error::Error;
 use crate::filesystem::mask;
 use crate::filesystem::signature::{HEAD_BYTES, binary_kind};
 use crate::workspace::{self, ConfinedPath, Metadata, TargetFile, Workspace};
+use error_causes::chain;
 
 /// The most problems that are named: a patch for another version of a project fits nowhere.
 const MAX_PROBLEMS: usize = 5;
@@ -90,7 +91,7 @@ impl<'a> PatchPlan<'a> {
                 plan.problems.push(PatchProblem {
                     path,
                     hunk: None,
-                    problem: HunkProblem::File(with_causes(&error)),
+                    problem: HunkProblem::File(chain(&error)),
                 });
             }
         }

@@ -1,7 +1,7 @@
 //! Checks of the certificate: it fits its key, and when it ends.
 
 use crate::net::tls::{ReloadableTls, certificate_end};
-use server_setup::error_chain::chain;
+use error_causes::chain;
 use server_setup::finding::{DoctorFinding, broken, note, ok};
 use server_setup::settings::Settings;
 use std::time::{Duration, SystemTime};

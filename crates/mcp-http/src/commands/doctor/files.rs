@@ -1,7 +1,7 @@
 //! Checks of files: their owners, their modes, and whether this user can use them.
 #![allow(clippy::disallowed_methods, reason = "the files are the operator's; no client names them")]
 
-use server_setup::error_chain::chain;
+use error_causes::chain;
 use server_setup::finding::{DoctorFinding, broken, ok};
 use server_setup::settings::Settings;
 use server_setup::trusted_text;

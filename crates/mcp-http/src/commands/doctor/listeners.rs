@@ -2,7 +2,7 @@
 
 use crate::commands::health;
 use crate::net::address::ListenAddress;
-use server_setup::error_chain::chain;
+use error_causes::chain;
 use server_setup::finding::{DoctorFinding, broken, note, ok};
 use server_setup::settings::Settings;
 use std::io::ErrorKind;

@@ -12,7 +12,7 @@ use crate::cli::DoctorArgs;
 use crate::console_output::{OutputError, name, print};
 use crate::net::address::ListenAddress;
 use crate::server::{audit_database, exposure};
-use server_setup::error_chain::chain;
+use error_causes::chain;
 use server_setup::finding::{DoctorFinding, broken, confinement, is_healthy, json, note, ok, table};
 use server_setup::settings::Settings;
 use server_setup::{confinement as confinement_setup, policy, resources, toolsets};
