@@ -206,9 +206,19 @@ impl TestStep {
             "--log-junit",
             "--results-directory",
         ];
+        // Options whose value is the next word.
+        const REPORT_LIMITS: [&str; 2] = ["--test-output-size-passed", "--test-output-truncation"];
         if self.display.is_empty() {
-            let is_typed =
-                |word: &&String| !word.contains(reports.path()) && !REPORT_OPTIONS.contains(&word.as_str());
+            let mut is_value = false;
+            let is_typed = |word: &&String| {
+                let is_limit = REPORT_LIMITS.contains(&word.as_str());
+                let is_value = std::mem::replace(&mut is_value, is_limit);
+                let is_left_out = is_limit
+                    || is_value
+                    || word.contains(reports.path())
+                    || REPORT_OPTIONS.contains(&word.as_str());
+                !is_left_out
+            };
             let words = std::iter::once(&self.program).chain(&self.arguments).filter(is_typed);
             let variables = self.environment.iter().take(self.shown_variables);
             let variables = variables.map(|(name, value)| format!("{name}={} ", shell_quote(value)));
