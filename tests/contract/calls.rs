@@ -83,7 +83,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("find_tools", json!({"query": ""})),
         (
             "call_tools",
-            json!({"calls": [{"tool": "file_exists", "arguments": {"path": "README.md"}}], "keep_going": true}),
+            json!({"calls": [{"tool": "file_exists", "arguments": {"path": "README.md"}, "expect_failure": false}], "keep_going": true}),
         ),
         ("git_status", json!({})),
         ("git_status", json!({"repository_path": "src", "limit": 1})),

@@ -133,6 +133,16 @@ pub enum Error {
         /// The problem with it, and its position.
         reason: String,
     },
+    /// A file does not have the one definition that was asked for.
+    #[error("`{symbol}` {problem} (`{path}`)")]
+    Symbol {
+        /// The file.
+        path: String,
+        /// The name of the definition.
+        symbol: String,
+        /// The problem with it, ready to follow the name.
+        problem: String,
+    },
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::Error;
 use super::limits::MAX_TEXT_BYTES;
 use super::read::{ReadLineSelection, TextFile, read_lines_numbered};
-use crate::workspace::Workspace;
+use crate::workspace::{ConfinedPath, Workspace};
 use error_causes::chain;
 
 /// The most files in one call: with more, each would get too few lines to be of use.
@@ -18,8 +18,9 @@ const MAX_FILES: usize = 100;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReadMultipleFiles {
-    /// Up to 100 files, each a path or an object with the lines to read:
-    /// `["src/a.rs", {"path": "src/b.rs", "offset": 40, "limit": 60}]`. One file may be named several times.
+    /// Up to 100 files, each a path or an object with the lines or the definition to read:
+    /// `["src/a.rs", {"path": "src/b.rs", "offset": 40, "limit": 60}, {"path": "src/c.py", "symbol": "Cart.total"}]`. One
+    /// file may be named several times.
     #[schemars(length(min = 1, max = 100), extend("alias" = "files"))]
     pub paths: Vec<FileToRead>,
     /// Begins each line with its number and a tab. Default false.
@@ -58,12 +59,21 @@ pub struct LinesToRead {
     /// Number of lines.
     #[schemars(range(min = 1))]
     pub limit: Option<i64>,
+    /// Instead of lines: a function, method or type, which is read whole.
+    pub symbol: Option<String>,
 }
 
 impl FileToRead {
     /// Lines of the file at `path`: `limit` of them, from line `offset` on.
     pub fn lines(path: impl Into<String>, offset: i64, limit: i64) -> Self {
-        Self::Lines(LinesToRead { path: path.into(), offset: Some(offset), limit: Some(limit) })
+        let (offset, limit) = (Some(offset), Some(limit));
+        Self::Lines(LinesToRead { path: path.into(), offset, limit, symbol: None })
+    }
+
+    /// The definition of `symbol` in the file at `path`.
+    pub fn symbol(path: impl Into<String>, symbol: impl Into<String>) -> Self {
+        let (path, symbol) = (path.into(), Some(symbol.into()));
+        Self::Lines(LinesToRead { path, offset: None, limit: None, symbol })
     }
 
     fn path(&self) -> &str {
@@ -73,10 +83,18 @@ impl FileToRead {
         }
     }
 
-    fn selection(&self) -> Result<ReadLineSelection, Error> {
-        match self {
-            Self::Path(_) => ReadLineSelection::range(None, None),
-            Self::Lines(lines) => ReadLineSelection::range(lines.offset, lines.limit),
+    /// Returns the lines to read of the file, which is at `path`.
+    fn selection(&self, path: &ConfinedPath) -> Result<ReadLineSelection, Error> {
+        let Self::Lines(lines) = self else { return ReadLineSelection::range(None, None) };
+        match &lines.symbol {
+            None => ReadLineSelection::range(lines.offset, lines.limit),
+            Some(_) if lines.offset.is_some() || lines.limit.is_some() => {
+                Err(Error::Parameters("give either `symbol`, or `offset` and `limit`"))
+            }
+            Some(symbol) => {
+                let (first, lines) = lines_of_symbol(path, symbol)?;
+                Ok(ReadLineSelection::From { first, lines })
+            }
         }
     }
 }
@@ -161,8 +179,9 @@ pub fn read_multiple_files(
         return Err(Error::Parameters("`paths` must name 1 to 100 files"));
     }
     let read = |file: &FileToRead, max_bytes| {
-        let read = file.selection().and_then(|selection| {
-            let path = workspace.locate(file.path())?;
+        let path = workspace.locate(file.path()).map_err(Error::from);
+        let read = path.and_then(|path| {
+            let selection = file.selection(&path)?;
             read_lines_numbered(&path, selection, max_bytes, input.line_numbers, cancel)
         });
         match read {
@@ -183,6 +202,15 @@ pub fn read_multiple_files(
         }
     }
     Ok(MultipleFiles { files })
+}
+
+#[cfg(feature = "context")]
+use super::outline::symbol_lines as lines_of_symbol;
+
+#[cfg(not(feature = "context"))]
+fn lines_of_symbol(path: &ConfinedPath, symbol: &str) -> Result<(u64, u64), Error> {
+    let (path, symbol) = (path.display_path(), symbol.to_owned());
+    Err(Error::Symbol { path, symbol, problem: "cannot be looked for: this server has no grammars".to_owned() })
 }
 
 fn text_bytes(outcome: &FileReadOutcome) -> usize {
