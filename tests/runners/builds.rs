@@ -251,7 +251,10 @@ fn each_ecosystems_own_command_is_run_in_its_folder() {
         assert_eq!((place, words.replace('\n', " ").as_str()), (path.as_str(), expected), "{tool} {folder}");
     }
     let error = wire.failure("build", serde_json::json!({"project_path": "none"}));
-    assert!(error.ends_with("npm has no command for build there; its scripts are `lint`, `check`"), "{error}");
+    assert!(
+        error.ends_with("npm has no command for build there; its scripts are `lint`, `check`"),
+        "{error}"
+    );
 }
 
 #[test]

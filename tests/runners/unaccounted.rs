@@ -234,7 +234,8 @@ fn a_failure_that_the_script_wants_is_none() {
 }
 
 /// A script that checks twice, and whose checks print how they went.
-const CHECKS: &str = "check() {\n  if [ \"$2\" = \"$3\" ]; then echo \"ok: $1\"; else echo \"FAIL: $1\"; exit 1; fi\n}\n";
+const CHECKS: &str =
+    "check() {\n  if [ \"$2\" = \"$3\" ]; then echo \"ok: $1\"; else echo \"FAIL: $1\"; exit 1; fi\n}\n";
 
 #[test]
 fn what_a_script_prints_of_a_failure_that_it_hides_is_not_verified() {

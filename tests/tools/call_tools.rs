@@ -122,7 +122,8 @@ fn a_call_that_is_to_fail_stops_the_rest_if_it_succeeds() {
         call["expect_failure"] = json!(true);
         call
     };
-    let text = wire.text("call_tools", json!({"calls": [fails("echo red; exit 1"), write("fix"), shell("true")]}));
+    let text =
+        wire.text("call_tools", json!({"calls": [fails("echo red; exit 1"), write("fix"), shell("true")]}));
     let names: Vec<_> = parts(&text).iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["1. run_command: failed, as expected", "2. write_file", "3. run_command"]);
     assert!(text.contains("red") && project.join("fix").exists(), "{text}");

@@ -412,5 +412,8 @@ fn a_clean_below_a_folder_stays_there_and_leaves_protected_files() {
     let mut command = project.server();
     command.args(["--role", "qa"]);
     let mut wire = Wire::connect(command, integration_tests::Era::Modern);
-    assert_eq!(wire.request("tools/call", json!({"name": "git_clean", "arguments": {}}))["error"]["code"], -32602);
+    assert_eq!(
+        wire.request("tools/call", json!({"name": "git_clean", "arguments": {}}))["error"]["code"],
+        -32602
+    );
 }

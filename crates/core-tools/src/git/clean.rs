@@ -142,7 +142,8 @@ impl Git {
             ..CleanResult::default()
         };
         if !listed.is_complete || paths.len() > MAX_REMOVED {
-            let reason = format!("there are more than {MAX_REMOVED} untracked files; name folders in `files`");
+            let reason =
+                format!("there are more than {MAX_REMOVED} untracked files; name folders in `files`");
             return Err(Error::TooLarge(reason));
         }
         let (mut found, mut protected) = (Vec::new(), Vec::new());

@@ -91,7 +91,8 @@ pub enum BuildError {
 /// Returns the scripts that a caller may run as commands, as the end of a message.
 fn scripts_text(scripts: &[String]) -> String {
     const MAX_NAMED: usize = 20;
-    let named: Vec<_> = scripts.iter().take(MAX_NAMED).map(|name| format!("`{}`", name.escape_debug())).collect();
+    let named: Vec<_> =
+        scripts.iter().take(MAX_NAMED).map(|name| format!("`{}`", name.escape_debug())).collect();
     let more = if scripts.len() > MAX_NAMED { ", ..." } else { "" };
     match named.is_empty() {
         true => String::new(),

@@ -41,7 +41,8 @@ impl NodeScripts {
 
     /// Returns the one script whose name begins with `build:`. Which of several is meant, nothing says.
     fn only_part(&self) -> Option<&str> {
-        let mut parts = self.0.iter().map(|(name, _)| name.as_str()).filter(|name| name.starts_with("build:"));
+        let mut parts =
+            self.0.iter().map(|(name, _)| name.as_str()).filter(|name| name.starts_with("build:"));
         let first = parts.next()?;
         parts.next().is_none().then_some(first)
     }

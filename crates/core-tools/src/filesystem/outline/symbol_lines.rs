@@ -21,13 +21,12 @@ pub(in crate::filesystem) fn symbol_lines(path: &ConfinedPath, name: &str) -> Re
     let (Some(found), Some(outlined)) = (definitions(&shown, &text), outline(&shown, &text)) else {
         return Err(problem("cannot be looked for: there is no grammar for this kind of file".to_owned()));
     };
-    let mut parts = name.split(['.', '#']).flat_map(|part| part.split("::")).filter(|part| !part.is_empty());
-    let Some(own) = parts.next_back() else {
+    let parts: Vec<&str> = name.split(['.', '#', ':']).filter(|part| !part.is_empty()).collect();
+    let Some((own, around)) = parts.split_last() else {
         return Err(problem("is no name".to_owned()));
     };
-    let around: Vec<&str> = parts.collect();
     let named: Vec<usize> =
-        outlined.symbols.iter().filter(|symbol| symbol.name == own).map(|symbol| symbol.line).collect();
+        outlined.symbols.iter().filter(|symbol| symbol.name == *own).map(|symbol| symbol.line).collect();
     let mut matching: Vec<&Definition> = named
         .into_iter()
         .filter_map(|line| innermost(&found.definitions, line))
@@ -55,8 +54,7 @@ pub(in crate::filesystem) fn symbol_lines(path: &ConfinedPath, name: &str) -> Re
 
 /// Returns the innermost definition that a line lies in, and those around it.
 fn innermost(definitions: &[Definition], line: usize) -> Option<(&Definition, Vec<&Definition>)> {
-    let encloses =
-        |definition: &&Definition| (definition.first_line..=definition.last_line).contains(&line);
+    let encloses = |definition: &&Definition| (definition.first_line..=definition.last_line).contains(&line);
     let mut enclosing: Vec<&Definition> = definitions.iter().filter(encloses).collect();
     let own = enclosing.pop()?;
     Some((own, enclosing))

@@ -2,7 +2,9 @@
 
 use super::definition::{WRITES_REPOSITORY, tool};
 use crate::ci::Commands;
-use crate::git::{CleanResult, GitAdd, GitCheckout, GitClean, GitCommit, GitCreateBranch, GitRestore, GitStash};
+use crate::git::{
+    CleanResult, GitAdd, GitCheckout, GitClean, GitCommit, GitCreateBranch, GitRestore, GitStash,
+};
 use crate::mcp::answer::Answer;
 use crate::mcp::tool::Tool;
 

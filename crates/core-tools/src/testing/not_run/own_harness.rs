@@ -3,6 +3,7 @@
 use super::cargo::ProjectFolder;
 use crate::ci::project::Project;
 use crate::testing::results::CargoTarget;
+use std::path::Path;
 use toml::{Table, Value};
 
 /// The number of targets that a note names.
@@ -33,7 +34,7 @@ pub(super) fn note(project: &Project) -> Option<String> {
 /// harness is their own, and of no library that is known to run what it prints.
 pub(super) fn unverified(project: &Project, targets: &[CargoTarget]) -> Option<String> {
     let root = ProjectFolder::of(project);
-    let read = |path| project.read(&root.path_of(path)?);
+    let read = |path: &Path| project.read(&root.path_of(path)?);
     let is_unverified = |target: &&CargoTarget| {
         let manifest = read(&target.manifest).and_then(|text| text.parse::<Table>().ok());
         manifest.is_some_and(|manifest| is_own_harness_of(&manifest, target))

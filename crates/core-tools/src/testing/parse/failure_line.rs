@@ -16,7 +16,9 @@ pub(super) fn is_failure_line(line: &str) -> bool {
     let unframed = text.trim_start_matches(['[', '(', '*', '-', '=', '#', '>', ' ']);
     let begins = WORDS.iter().any(|word| {
         let rest = unframed.strip_prefix(word);
-        rest.is_some_and(|rest| rest.starts_with([':', ' ', ']', ')', '-', '\t', '!', '.']) || rest.is_empty())
+        rest.is_some_and(|rest| {
+            rest.starts_with([':', ' ', ']', ')', '-', '\t', '!', '.']) || rest.is_empty()
+        })
     });
     let last = text.trim_end_matches([']', ')', '*', '!', '.', ' ']);
     let ends = WORDS.iter().any(|word| {
@@ -32,8 +34,10 @@ fn counts_failures(text: &str) -> bool {
     if !text.contains("fail") {
         return false;
     }
-    let words: Vec<_> =
-        text.split([' ', ',', ';', '|', '(', ')', '=', ':', '/', '\t']).filter(|word| !word.is_empty()).collect();
+    let words: Vec<_> = text
+        .split([' ', ',', ';', '|', '(', ')', '=', ':', '/', '\t'])
+        .filter(|word| !word.is_empty())
+        .collect();
     let is_failure = |word: &str| matches!(word, "failed" | "failure" | "failures" | "failing" | "fails");
     let is_count = |word: &str| word.parse::<u64>().is_ok_and(|count| count > 0);
     let is_of_tests = words.iter().any(|word| {
@@ -50,7 +54,7 @@ fn counts_failures(text: &str) -> bool {
             .rev()
             .take_while(|word| !word.starts_with("pass"))
             .filter(|word| word.parse::<u64>().is_ok())
-            .next_back()
+            .last()
             .is_some_and(|word| is_count(word))
     };
     let after = |index: usize| words.get(index + 1).is_some_and(|word| is_count(word));

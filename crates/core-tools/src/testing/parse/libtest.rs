@@ -85,6 +85,23 @@ fn cargo_target(artifact: &Value) -> Option<CargoTarget> {
     })
 }
 
+/// Returns a note on the tests of each target, where several have some: documentation is one of them.
+fn counts_by_target(suites: &[(String, TestCounts)]) -> Option<String> {
+    const MAX_TOLD: usize = 20;
+    let ran: Vec<_> = suites.iter().filter(|(_, counts)| counts.executed() > 0).collect();
+    let told = ran.iter().take(MAX_TOLD).map(|(header, counts)| {
+        let name = header.split(" (").next().unwrap_or_default();
+        let name = match name.strip_prefix("Doc-tests ") {
+            Some(library) => format!("documentation of {library}"),
+            None => name.trim_start_matches("unittests ").to_owned(),
+        };
+        format!("{} of {name}", counts.executed())
+    });
+    let told = told.collect::<Vec<_>>().join(", ");
+    let more = if ran.len() > MAX_TOLD { ", ..." } else { "" };
+    (ran.len() > 1).then(|| format!("tests by target: {told}{more}"))
+}
+
 impl LibtestParser {
     /// Reads cargo's header of a binary. Where it is surely cargo's own, the binary before it has ended.
     fn header(&mut self, header: &str, results: &mut TestResults) {
@@ -228,5 +245,6 @@ impl LineParser for LibtestParser {
     fn finish(&mut self, results: &mut TestResults) {
         self.suites.close_all(results);
         self.note_silent_binary(results);
+        results.notes.extend(counts_by_target(&results.suites));
     }
 }

@@ -41,8 +41,7 @@ pub(super) fn steps(target: &TestTarget, reports: &ReportFolder) -> Result<Vec<T
     let junit = reports.file("ctest.xml");
     let arguments = ["--test-dir", folder, "--output-junit", &junit, "--output-on-failure"];
     // A test is a program that ended with exit code 0: its output may say otherwise, at its end.
-    let kept_output =
-        ["--test-output-size-passed", KEPT_OUTPUT_BYTES, "--test-output-truncation", "middle"];
+    let kept_output = ["--test-output-size-passed", KEPT_OUTPUT_BYTES, "--test-output-truncation", "middle"];
     let pattern = target.filter.pattern(escape_regex);
     let step = TestStep::new("ctest", &arguments, TestResultSource::XmlAfterStdout(Box::new(CtestParser)))
         .args(&kept_output);

@@ -1,7 +1,9 @@
 //! The report on a run of tests.
 
 use crate::ci::Diagnostic;
-use crate::testing::results::{FailedTests, PrintedClaims, TestCase, TestCommand, TestRunProblem, TestsNotRun};
+use crate::testing::results::{
+    FailedTests, PrintedClaims, TestCase, TestCommand, TestRunProblem, TestsNotRun,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 

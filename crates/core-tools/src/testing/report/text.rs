@@ -62,7 +62,8 @@ impl TestReport {
                 None if self.passed == 0 => {
                     "NOTHING VERIFIED (the command succeeded and reported no test that was executed)"
                 }
-                None => "NOT VERIFIED (the command succeeded, and what became of a part of its tests is not known)",
+                None =>
+                    "NOT VERIFIED (the command succeeded, and what became of a part of its tests is not known)",
             },
             self.passed,
             self.failed,

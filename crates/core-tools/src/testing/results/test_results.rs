@@ -62,6 +62,8 @@ pub(crate) struct TestResults {
     pub(crate) processes: Vec<TestProcessReport>,
     /// The lines with which runners say for people what their tests came to, as a project's own test command printed them.
     pub(crate) summaries: Vec<PrintedSummary>,
+    /// The targets of cargo whose tests ran, each with its counts.
+    pub(crate) suites: Vec<(String, TestCounts)>,
     /// The passes that rest on printed lines, to be compared with the project's files.
     pub(crate) claims: PrintedClaims,
     /// The first lines with which a script says by hand that a test failed: `FAIL: add`.
