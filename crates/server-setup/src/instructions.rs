@@ -28,7 +28,10 @@ const SENTENCES: [(&[&str], &str); 17] = [
     (&["run_command"], "run_command waits for a program and ends everything it started at its time limit."),
     (&["start_command"], "Servers and watchers belong in start_command; they end with this server."),
     (&["git_status", "git_diff"], "git_status and git_diff show what has changed."),
-    (&["git_commit"], "Commit with git_commit."),
+    (
+        &["git_commit", "git_merge"],
+        "Commit with git_commit, and merge with git_merge, which shows the conflicts.",
+    ),
     (
         &["inspect_state", "capture_trace"],
         "Of a running application, inspect_state reads values and capture_trace finds what is slow: no print and no \

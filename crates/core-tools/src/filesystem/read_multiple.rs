@@ -27,6 +27,7 @@ pub struct ReadMultipleFiles {
     #[schemars(length(min = 1, max = 100), extend("alias" = "files"))]
     pub paths: Vec<FileToRead>,
     /// Begins each line with its number and a tab. Default false.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub line_numbers: bool,
 }
