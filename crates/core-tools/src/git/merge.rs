@@ -26,11 +26,13 @@ pub struct GitMerge {
     /// The message of the merge commit. Default: git's, `Merge branch 'topic'`.
     pub message: Option<String>,
     /// With `start`: make a merge commit even where the branch could move forward without one. Default: false.
+    #[schemars(extend("unlisted" = true))]
     pub no_ff: Option<bool>,
     /// With `continue`: resolved files to stage first.
     #[schemars(length(min = 1), extend("alias" = "paths"))]
     pub files: Option<Vec<String>>,
     /// A folder of the repository, to which other paths are relative. Default: the first root.
+    #[schemars(extend("unlisted" = true))]
     pub repository_path: Option<String>,
 }
 

@@ -179,6 +179,11 @@ impl Answer {
         self.failed
     }
 
+    /// Returns true if the work was not done: the answer explains why.
+    pub(crate) fn is_error(&self) -> bool {
+        self.is_error
+    }
+
     /// Returns the structured object, if there is one.
     pub fn as_structured(&self) -> Option<&Value> {
         self.structured.as_ref()

@@ -107,10 +107,10 @@ fn start_command(commands: Commands, background: Arc<BackgroundCommands>) -> Too
         "start_command",
         "Start a background command",
         "Starts a program that goes on after this call, such as a server, a watcher or a REPL, and returns its \
-         `id` for `read_command_output`, `write_command_input` and `stop_command`. With `wait_for_port` or \
-         `wait_for_output` it answers when the program is ready, ends or the time is up. The program ends with \
-         `stop_command`, at its `timeout_ms`, and when this server ends. At most 32 run at once. Use \
-         `run_command` for programs that end. What a program deletes cannot be undone.",
+         `id` for `read_command_output` and `stop_command`. `write_command_input` types into it. With \
+         `wait_for_port` or `wait_for_output` it answers when the program is ready, ends or the time is up. The \
+         program ends with `stop_command`, at its `timeout_ms`, and when this server ends. At most 32 run at once. \
+         Use `run_command` for programs that end. What a program deletes cannot be undone.",
         move |mut input: StartCommand, context: CallContext| {
             // The command outlives the call, so the limit of the caller's role becomes its own.
             if let Some(role_limit) = context.role_limit {

@@ -170,6 +170,8 @@ impl LogGroupCount {
         let mut messages: Vec<_> =
             self.messages.into_iter().map(|(message, count)| MessageCount { message, count }).collect();
         messages.sort_by(|a, b| (b.count, &a.message).cmp(&(a.count, &b.message)));
+        // Of many messages that came once each, the sample says as much as a few.
+        messages.retain(|message| message.count > 1 || distinct_messages <= MAX_NAMED_TEXTS);
         messages.truncate(if distinct_messages > 1 { MAX_NAMED_TEXTS } else { 0 });
         let mut sample = self.sample;
         shorten(&mut sample.message, MAX_TEXT_BYTES);

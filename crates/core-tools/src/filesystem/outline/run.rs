@@ -125,7 +125,7 @@ fn outline_file(path: &ConfinedPath) -> OutlinedFile {
     }
 }
 
-fn read(path: &ConfinedPath) -> Result<String, Error> {
+pub(super) fn read(path: &ConfinedPath) -> Result<String, Error> {
     let (file, metadata) = path.open_read()?;
     let shown = path.display_path();
     if metadata.size > MAX_FILE_BYTES {

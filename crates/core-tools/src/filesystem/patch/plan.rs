@@ -191,6 +191,22 @@ impl<'a> PatchPlan<'a> {
         Ok(())
     }
 
+    /// Gives the file at `path` the content that `rewrite` makes of its own, if it makes any.
+    pub(super) fn rewrite(
+        &mut self,
+        path: &str,
+        rewrite: &mut impl FnMut(&str, &[u8]) -> Result<Option<Vec<u8>>, Error>,
+    ) -> Result<(), Error> {
+        let index = self.open(path, PatchLinkTreatment::Follow)?;
+        let Some(content) = self.content(index)? else { return self.missing(path) };
+        let shown = self.files[index].path.display_path();
+        if let Some(rewritten) = rewrite(&shown, &content)? {
+            let model = self.files[index].existing.as_ref().map(|existing| existing.metadata.clone());
+            self.write(index, rewritten, model);
+        }
+        Ok(())
+    }
+
     /// Applies the hunks of one file. Returns nothing if they do not fit, which is then among the problems.
     fn apply(&mut self, path: &str, content: &[u8], hunks: &[Hunk]) -> Option<Vec<u8>> {
         let mut problem = |hunk: Option<usize>, problem: HunkProblem| {
