@@ -152,6 +152,7 @@ impl BoundServer {
             (Box::leak(Box::new(app)), Box::leak(Box::new(endpoint)));
         announce(&listeners, &bound, tls.is_some());
         warn_if_unconfined(app);
+        // Listeners of one audience share their routes. The port for metrics has no route to the tools.
         let routers = [Routes::for_callers(app, endpoint), Routes::for_monitoring(app)];
         let listeners = listeners.into_iter().map(|listener| {
             let [callers, monitoring] = &routers;

@@ -75,6 +75,7 @@ impl ConfinementPolicy {
     /// Where confinement is off, no command starts unless this is [`NetworkAccess::Allow`].
     #[must_use]
     pub fn network(mut self, access: &NetworkAccess) -> Self {
+        // A deferred policy is replaced by its decision, which could otherwise not be narrowed for one caller.
         self.0 = self.mode().clone();
         match &mut self.0 {
             ConfinementState::Off { network, .. } => *network = network.narrowed_by(access),

@@ -204,6 +204,7 @@ impl Host {
                     RejectedCall::new(CallDecision::Refused, "limits", limited.to_string())
                 })?,
             };
+        // After the limits, so that the audit has the start of no call that a limit refuses.
         if let Some(audit) = &self.shared.audit
             && let Err(error) =
                 audit.start(&starting_record(&context.caller, registered.tool.name(), summary))

@@ -48,6 +48,8 @@ impl Host {
             }
         };
         let deadline = Instant::now() + limit;
+        // A transport with its own queue hands its permit over. A wait for a second permit could last for ever, if
+        // every running call held one and waited in the same way.
         let handed_over = context.call_permit.take();
         let _permit = match registered.tool.resources().needs_call_permit() {
             false => None,
@@ -56,6 +58,7 @@ impl Host {
                 None => self.acquire_permit(limit, deadline, &cancel).await?,
             }),
         };
+        // The client may have gone while the call waited for its permit. Nothing may start then.
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
@@ -73,6 +76,7 @@ impl Host {
                 None
             }
         };
+        // Asked before the grace time, which would make a time limit of every slow cancellation.
         let is_past_deadline = Instant::now() >= deadline;
         // A cancelled tool has a moment to say what it had done; after that its future is
         // dropped, and with it whatever it started.

@@ -126,6 +126,7 @@ impl TestReport {
             // The tests of one function have its source in common, which is most of a message of pytest.
             let function = test.name.split_once('[').map_or(test.name.as_str(), |(function, _)| function);
             let is_shown = shown_functions.contains(function);
+            // One broken fixture fails many tests with one message. It takes its room once.
             match (names_by_message.get(error.as_str()), assertion(error).filter(|_| is_shown)) {
                 (Some(name), _) => {
                     let _ = write!(text, "\n    the same as {name}");

@@ -204,6 +204,7 @@ impl StepRunner<'_> {
                     }
                     results.limit_reached = true;
                 }
+                // Reporters write their events into a file, and a file does not wake anyone.
                 _ = ticks.tick() => {
                     let TestStepParse { parser, results } = &mut *live.lock();
                     if let Some(events) = &mut events {
