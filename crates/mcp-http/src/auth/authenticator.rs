@@ -113,6 +113,7 @@ impl Authenticator {
                 expires_at: None,
             });
         }
+        // An expired token is still looked up by its name, so that the audit log tells whose call was refused.
         if let Some(name) = tokens.find_ended(bearer) {
             let identity = RefusedIdentity::Verified(name.to_string());
             return Err(RefusedCaller { error: AuthError::Invalid("it has expired"), identity });

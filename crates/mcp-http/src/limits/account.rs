@@ -264,6 +264,7 @@ impl CallerAccount {
     /// # Errors
     /// The caller or the server runs as many as it may.
     pub(crate) fn acquire_program(&self) -> Result<Permit, NoPermit> {
+        // Never waits: a program may run for hours, and the call that starts it would wait as long.
         let acquire = |semaphore: &Arc<Semaphore>| Arc::clone(semaphore).try_acquire_owned();
         let caller_permit = acquire(&self.program_permits).map_err(|_| {
             NoPermit::new(format!(
