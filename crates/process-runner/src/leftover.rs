@@ -30,18 +30,18 @@ pub trait RunOwner: Debug + Send + Sync {
 /// The decision of a [`RunOwner`] about what a run has left alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeftoverDecision {
-    /// It may go on.
+    /// The tree may go on.
     Keep,
-    /// It is killed. The run's output says so of each process.
+    /// The tree is killed. The output of the run names each killed process.
     End {
         /// The reason, for the caller.
         reason: String,
     },
 }
 
-/// Runs `future`; every run that it starts belongs to `owner`, and so does what such a run leaves alive.
+/// Runs `future`; every run that `future` starts belongs to `owner`, as do the processes that such a run leaves alive.
 ///
-/// A task that the future spawns is not part of it.
+/// Runs that a spawned task starts do not belong to `owner`.
 pub fn owned_by<F: Future>(owner: Arc<dyn RunOwner>, future: F) -> impl Future<Output = F::Output> {
     RUN_OWNER.scope(owner, future)
 }
@@ -55,7 +55,7 @@ pub(crate) fn current_owner() -> Option<Arc<dyn RunOwner>> {
 /// `&` or `nohup`.
 ///
 /// A [`Runner`](crate::Runner) keeps them in its [list](crate::Runner::leftover_trees) until they have ended, if it
-/// [adopts orphans](crate::RunnerBuilder::adopt_orphans). They end with the runner at the latest.
+/// [adopts orphans](crate::RunnerBuilder::adopt_orphans). The processes end with the runner at the latest.
 #[derive(Clone, Debug)]
 pub struct LeftoverTree(Arc<LeftoverState>);
 

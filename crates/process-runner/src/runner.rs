@@ -28,9 +28,9 @@ use crate::tree::{self, LeaderHold, ProcessStamp, RunId};
 
 /// Runs commands, a bounded number at once.
 ///
-/// It is cheap to clone. Clones share the bound and the [shutdown](Runner::shutdown). Every method must be called
+/// A runner is cheap to clone. Clones share the bound and the [shutdown](Runner::shutdown). Every method must be called
 /// within a tokio runtime of either kind, with its I/O and time drivers enabled; different calls may come from
-/// different runtimes. A run belongs to the runtime that started it: if that is shut down, the run ends.
+/// different runtimes. A run belongs to the runtime that started it. If the runtime is shut down, the run ends.
 #[derive(Clone, Debug)]
 pub struct Runner {
     inner: Arc<RunnerState>,
@@ -137,13 +137,13 @@ impl RunnerBuilder {
     }
 
     /// Makes this process the parent of every process whose own parent has ended, among all that it starts (prctl(2),
-    /// `PR_SET_CHILD_SUBREAPER`), so that no process leaves its run by a session and an environment of its own. What a
-    /// program that ends by itself leaves alive is then in the list of [leftover trees](Runner::leftover_trees) and
-    /// ends with the runner. An orphan is killed if its run is over, or if it shows no run and runs of several
-    /// [owners](crate::owned_by) may have started it.
+    /// `PR_SET_CHILD_SUBREAPER`), so that no process leaves its run by a session and an environment of its own.
+    /// Processes that outlive a program that ends by itself are then in the list of [leftover
+    /// trees](Runner::leftover_trees), and end with the runner. An orphan is killed if its run is over, or if it shows
+    /// no run and runs of several [owners](crate::owned_by) may have started it.
     ///
-    /// It applies to this whole process and lasts until its end, so it is for programs that start processes only by
-    /// runners. On systems without child subreapers it does nothing.
+    /// The setting applies to this whole process until its end, and is therefore only for programs that start all
+    /// processes by runners. On systems without child subreapers, the setting does nothing.
     #[must_use]
     pub fn adopt_orphans(self) -> Self {
         // Without it everything works, and `Containment` says what does not.
@@ -399,11 +399,11 @@ impl Runner {
         Running::never_started(output, events)
     }
 
-    /// Ends all runs of this runner and its clones, by `SIGTERM`, and by `SIGKILL` after `grace`. Those that wait in
-    /// the queue, and all later ones, fail with [`Error::ShutDown`].
+    /// Ends all runs of this runner and its clones, by `SIGTERM`, and by `SIGKILL` after `grace`. Runs that wait in the
+    /// queue, and all later runs, fail with [`Error::ShutDown`].
     ///
-    /// It returns when all runs are over and the processes of dropped ones have ended, at the latest 3 s after the
-    /// grace time. Runs whose runtime is not polled by then have been killed, and the background thread reaps them.
+    /// The method returns when all runs are over and the processes of dropped runs have ended, at the latest 3 s after
+    /// the grace time. By then, a run whose runtime is not polled has been killed, and the background thread reaps it.
     pub async fn shutdown(&self, grace: Duration) {
         // The flag first: a run that gets its permit before the semaphore closes sees it when it registers.
         self.inner.shut_down.store(true, Ordering::Release);

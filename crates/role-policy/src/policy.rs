@@ -132,8 +132,8 @@ impl Policy {
     }
 
     /// Returns this policy, narrowed by `other`: a caller sees a tool, may call it and may use an area only where both
-    /// policies say so. Roles, documents and the roles of commands stay those of this policy. An earlier narrowing is
-    /// replaced.
+    /// policies say so. Roles, documents and the roles of commands stay those of this policy. A second call replaces
+    /// the narrowing of the first.
     #[must_use]
     pub fn narrowed_by(&self, other: &Self) -> Self {
         Self { compiled: Arc::clone(&self.compiled), narrowing: Some(Arc::new(other.clone())) }
@@ -183,8 +183,8 @@ impl Policy {
     }
 
     /// Judges one call that a person has approved, as [`authorize`](Self::authorize) does. The approval is used up,
-    /// whatever the answer. It stands for the approval that the policy asks for, and for nothing else: what the policy
-    /// refuses now is refused.
+    /// whatever the answer. The approval answers only the question that the policy asks. A call that the policy refuses
+    /// now is refused in spite of the approval.
     ///
     /// # Errors
     ///

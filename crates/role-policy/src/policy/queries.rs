@@ -99,7 +99,8 @@ impl Policy {
         Some(all)
     }
 
-    /// Returns the groups of system calls that the programs of `caller` may make: those that each of its roles has.
+    /// Returns the groups of system calls that the programs of `caller` may make: the groups that every role of the
+    /// caller has.
     pub fn system_calls(&self, caller: &Caller) -> Vec<SystemCallGroup> {
         let has = |group: &SystemCallGroup| {
             caller.roles().all(|role| self.role(role).system_calls.contains(group))
@@ -115,7 +116,8 @@ impl Policy {
         }
     }
 
-    /// Returns the credentials that the programs of `caller` may use: those that each of its roles has.
+    /// Returns the credentials that the programs of `caller` may use: the credentials that every role of the caller
+    /// has.
     pub fn credentials(&self, caller: &Caller) -> Vec<Arc<CredentialRule>> {
         let mut roles = caller.roles();
         let Some(first) = roles.next() else { return Vec::new() };
@@ -142,7 +144,8 @@ impl Policy {
         all
     }
 
-    /// Returns the context documents of a role, as the file names them, those of the roles it extends first.
+    /// Returns the context documents of a role, as the file names them. The documents of the roles that it extends come
+    /// first.
     pub fn documents(&self, role: &str) -> &[String] {
         &self.role(role).documents
     }
@@ -206,9 +209,9 @@ impl Policy {
         self.known_tools().filter(fits).collect()
     }
 
-    /// Returns the role that a command starts an agent in, by the table `derived` of the file: for `next-build 12`
-    /// and `/next-build` that of `next-*`. `None` if no entry matches; the minimal role for a command
-    /// that cannot be read, because it could be any.
+    /// Returns the role that a command starts an agent in, by the table `derived` of the file: for `next-build 12` and
+    /// `/next-build`, the role of `next-*`. Returns `None` if no entry matches. For a command that cannot be read, and
+    /// therefore could be any command, returns the minimal role.
     pub fn role_of_command(&self, command: &str) -> Option<&str> {
         let name = command.split(' ').next().unwrap_or(command);
         let name = name.strip_prefix('/').unwrap_or(name);
