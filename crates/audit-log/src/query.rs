@@ -5,8 +5,8 @@ use crate::entry::{AuditEntry, AuditEvent};
 use crate::targets::CallTargets;
 use globset::{GlobBuilder, GlobMatcher};
 
-/// A query for entries: those that fit all that is set. Starts of calls are left out, since each has its end as well,
-/// and so are the ends of writers.
+/// A query for entries. An entry has to fit all conditions that are set. The starts of calls are left out, because each
+/// call has an end as well. The ends of writers are left out too.
 #[derive(Clone, Debug, Default)]
 pub struct AuditQuery {
     caller: Option<GlobMatcher>,

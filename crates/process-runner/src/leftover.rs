@@ -27,12 +27,12 @@ pub trait RunOwner: Debug + Send + Sync {
     fn take_leftovers(&self, tree: LeftoverTree) -> LeftoverDecision;
 }
 
-/// The decision of a [`RunOwner`] about what a run has left alive.
+/// The decision of a [`RunOwner`] about the processes that a run has left alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeftoverDecision {
-    /// The tree may go on.
+    /// The processes may go on.
     Keep,
-    /// The tree is killed. The output of the run names each killed process.
+    /// The processes are killed. The output of the run names each of them.
     End {
         /// The reason, for the caller.
         reason: String,

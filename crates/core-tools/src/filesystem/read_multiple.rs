@@ -167,10 +167,11 @@ impl MultipleFiles {
     }
 }
 
-/// Reads several text files, each from its start or by lines. One that cannot be read is reported in its place.
+/// Reads several text files, each from its start or by lines. If a file cannot be read, the result has the reason in
+/// its place.
 ///
-/// All together give at most [`MAX_TEXT_BYTES`]: each gets an equal share, and what small ones do not need is left to
-/// large ones, whatever their order.
+/// All together give at most [`MAX_TEXT_BYTES`]: each file gets an equal share, and small files leave the rest of their
+/// shares to large files, whatever their order.
 ///
 /// # Errors
 /// No paths or too many, cancellation.

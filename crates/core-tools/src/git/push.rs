@@ -115,7 +115,7 @@ struct PushPlan {
 const MAX_LOST: usize = 10;
 
 impl Git {
-    /// Sends a branch to a remote, with hooks (`pre-push`) as in a terminal. It never forces, except as
+    /// Sends a branch to a remote, with hooks (`pre-push`) as in a terminal. The push never forces, except as
     /// [`GitPush::force_with_lease`] says. Nobody is asked for a password, and no program that the repository's
     /// configuration names for connections is run.
     ///

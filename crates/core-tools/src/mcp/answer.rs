@@ -105,7 +105,7 @@ impl Answer {
         }
     }
 
-    /// A structured answer with a text for people and for clients that show only text. It must say all
+    /// A structured answer with a text for people and for clients that show only text. The text must say everything
     /// that the object says.
     ///
     /// # Errors

@@ -4,8 +4,8 @@ use super::audit::CallRecord;
 use std::fmt;
 use std::sync::Arc;
 
-/// Is notified of each call and each refusal once it has ended, for metrics and traces. It must neither block nor
-/// panic.
+/// Is notified of each call and each refusal once it has ended, for metrics and traces. An observer must neither block
+/// nor panic.
 #[derive(Clone)]
 pub struct CallObserver(Arc<dyn Fn(&CallRecord<'_>) + Send + Sync>);
 

@@ -109,8 +109,8 @@ impl ConfinementPolicy {
         self.map(|confinement| confinement.without(files))
     }
 
-    /// Lets commands start where the confinement can be enforced only in part, or not at all. They do not by
-    /// default. The [`Display`](fmt::Display) form says what is missing.
+    /// Lets commands start where the confinement can be enforced only in part, or not at all. By default, such commands
+    /// do not start. The [`Display`](fmt::Display) form says what is missing.
     #[must_use]
     pub fn best_effort(mut self, allowed: bool) -> Self {
         if let ConfinementState::On { best_effort, .. } = &mut self.0 {
@@ -197,8 +197,8 @@ impl ConfinementPolicy {
         }
     }
 
-    /// Returns true if commands that are started are confined, if only in part. They are not where confinement is off, or
-    /// where the system has not the means.
+    /// Returns true if commands that are started are confined, if only in part. False if confinement is off, or if
+    /// the system cannot confine.
     pub fn is_enforced(&self) -> bool {
         match self.mode() {
             ConfinementState::Off { .. } => false,

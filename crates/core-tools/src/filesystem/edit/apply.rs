@@ -26,8 +26,9 @@ const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
 /// Unchanged lines shown around each change, as in `diff -u`.
 const CONTEXT_LINES: usize = 3;
 
-/// Edits a text file, or by a pattern the text files below a folder. Edits are made in order, each on the result of those before it; if one fails, nothing
-/// is written. The write is atomic, keeps permissions, and follows a link to its file.
+/// Edits a text file, or by a pattern the text files below a folder. Edits are made in order, each on the result of the
+/// edits before. If one edit fails, nothing is written. The write is atomic, keeps permissions, and follows a link to
+/// its file.
 ///
 /// Text is matched exactly, byte by byte, save for line endings: in a file with CRLF, LF in `old_string`
 /// matches it, and LF in `new_string` is written as CRLF. Concurrent calls on one file run one after the

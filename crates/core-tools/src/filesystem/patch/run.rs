@@ -13,9 +13,9 @@ use crate::workspace::{TargetFile, TargetLocks, Workspace};
 /// changed, and all parts that do not fit are reported.
 ///
 /// Lines are compared exactly, then without blanks at their ends, then without indentation, then with typographic
-/// characters as those of ASCII; what stays is written as the file has it. Line ends and permissions stay. Each file is
-/// replaced in one step; if a step fails, those before it are undone. A process that is killed between two steps leaves
-/// some files new and others old, each whole.
+/// characters read as their ASCII equivalents. Lines that the patch keeps stay as they are in the file. Line ends and
+/// permissions stay. Each file is replaced in one step; if a step fails, the earlier steps are undone. A process that
+/// is killed between two steps leaves some files in the new state and others in the old state, each file complete.
 ///
 /// # Errors
 /// [`Error::PatchSyntax`], [`Error::Patch`], and every failure to write.
