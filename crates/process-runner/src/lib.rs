@@ -73,6 +73,7 @@ mod lines;
 mod network_namespace;
 mod network_namespace_error;
 mod outcome;
+mod program_usage;
 #[cfg(unix)]
 mod reaper;
 mod resource_limits;
@@ -108,6 +109,7 @@ pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
 pub use lines::OutputLine;
 pub use network_namespace::NetworkNamespace;
 pub use network_namespace_error::NetworkNamespaceError;
+pub use program_usage::ProgramUsage;
 pub use outcome::{
     Containment, ExitStatus, LeftoverProcess, Output, ResourceUsage, StdinReport, Stream, Termination,
 };

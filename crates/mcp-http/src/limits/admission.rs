@@ -15,6 +15,17 @@ pub(crate) struct AdmissionControl {
     shared: Arc<ServerCapacity>,
 }
 
+/// The use of the server's capacity: for each part of it how much is used, and how much there is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CapacityUse {
+    /// Calls that run.
+    pub(crate) calls: (u64, u64),
+    /// Programs that run, in calls and in the background.
+    pub(crate) programs: (u64, u64),
+    /// Calls that wait.
+    pub(crate) queue: (u64, u64),
+}
+
 /// The accounts that are remembered. Beyond that number those that are not in use are forgotten.
 const MAX_ACCOUNTS: usize = 10_000;
 
@@ -56,6 +67,18 @@ impl AdmissionControl {
     /// Returns the number of calls that wait for a permit.
     pub(crate) fn queued(&self) -> u64 {
         self.shared.usage().queued
+    }
+
+    /// Returns what is used of the server's capacity.
+    pub(crate) fn capacity(&self) -> CapacityUse {
+        let ServerCapacity { limits, call_permits, program_permits, .. } = &*self.shared;
+        let total_calls = u64::from(call_permits.total());
+        let used = |total: u64, available: usize| (total.saturating_sub(available as u64), total);
+        CapacityUse {
+            calls: used(total_calls, call_permits.available()),
+            programs: used(limits.processes, program_permits.available_permits()),
+            queue: (self.queued(), limits.queue),
+        }
     }
 
     /// Counts a request of `account`.
@@ -143,16 +166,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_queue_has_a_length_and_a_timeout() {
         let account = account(10, 1, 1);
-        let first = account.acquire(CALL).await.unwrap();
+        let first = account.acquire(CALL, |_| {}).await.unwrap();
         let second = tokio::spawn({
             let account = Arc::clone(&account);
-            async move { account.acquire(CALL).await }
+            async move { account.acquire(CALL, |_| {}).await }
         });
         tokio::task::yield_now().await;
-        assert!(account.acquire(CALL).await.unwrap_err().reason.contains("1 waiting"));
+        assert!(account.acquire(CALL, |_| {}).await.unwrap_err().reason.contains("1 waiting"));
         assert!(second.await.unwrap().unwrap_err().reason.contains("5000 ms"));
         drop(first);
-        assert!(account.acquire(CALL).await.is_ok());
+        assert!(account.acquire(CALL, |_| {}).await.is_ok());
     }
 
     #[tokio::test]
@@ -161,16 +184,16 @@ mod tests {
         let admission = AdmissionControl::new(totals, CallPermits::new(3));
         let limits = CallerLimits { processes: 2, ..limits(10, 2, 50) };
         let [greedy, quiet] = ["greedy", "quiet"].map(|name| admission.account(&name.into(), &limits));
-        let _taken = (greedy.acquire(COMMAND).await.unwrap(), greedy.acquire(COMMAND).await.unwrap());
+        let _taken = (greedy.acquire(COMMAND, |_| {}).await.unwrap(), greedy.acquire(COMMAND, |_| {}).await.unwrap());
         let waiting: Vec<_> = (0..20)
             .map(|_| {
                 let greedy = Arc::clone(&greedy);
-                tokio::spawn(async move { greedy.acquire(COMMAND).await })
+                tokio::spawn(async move { greedy.acquire(COMMAND, |_| {}).await })
             })
             .collect();
         tokio::task::yield_now().await;
         assert_eq!(admission.queued(), 20);
-        assert!(tokio::time::timeout(Duration::from_millis(500), quiet.acquire(COMMAND)).await.is_ok());
+        assert!(tokio::time::timeout(Duration::from_millis(500), quiet.acquire(COMMAND, |_| {})).await.is_ok());
         waiting.iter().for_each(tokio::task::JoinHandle::abort);
         for ended in waiting {
             assert!(ended.await.unwrap_err().is_cancelled());
@@ -183,10 +206,10 @@ mod tests {
         let account = account(10, 4, 4);
         let background = account.acquire_program().unwrap();
         assert!(account.acquire_program().err().unwrap().to_string().contains("1 programs"));
-        assert!(account.acquire(CALL).await.is_ok());
-        assert!(account.acquire(COMMAND).await.unwrap_err().reason.contains("1 programs"));
+        assert!(account.acquire(CALL, |_| {}).await.is_ok());
+        assert!(account.acquire(COMMAND, |_| {}).await.unwrap_err().reason.contains("1 programs"));
         drop(background);
-        let call = account.acquire(COMMAND).await.unwrap();
+        let call = account.acquire(COMMAND, |_| {}).await.unwrap();
         assert!(account.acquire_program().is_err());
         drop(call);
         assert!(account.acquire_program().is_ok());
@@ -199,11 +222,11 @@ mod tests {
         let [one, two, three, four] =
             ["one", "two", "three", "four"].map(|name| admission.account(&name.into(), &limits(10, 5, 5)));
         let first = one.acquire_program().unwrap();
-        let second = two.acquire(COMMAND).await.unwrap();
+        let second = two.acquire(COMMAND, |_| {}).await.unwrap();
         assert!(three.acquire_program().err().unwrap().to_string().contains("the server"));
-        let waits = tokio::spawn(async move { three.acquire(COMMAND).await });
+        let waits = tokio::spawn(async move { three.acquire(COMMAND, |_| {}).await });
         tokio::task::yield_now().await;
-        assert!(four.acquire(COMMAND).await.unwrap_err().reason.contains("1 calls are waiting"));
+        assert!(four.acquire(COMMAND, |_| {}).await.unwrap_err().reason.contains("1 calls are waiting"));
         drop((first, second));
         assert!(waits.await.unwrap().is_ok());
     }
@@ -215,9 +238,9 @@ mod tests {
         let admission = AdmissionControl::new(totals, permits.clone());
         let account = admission.account(&"ada".into(), &limits(10, 5, 5));
         let elsewhere = permits.try_acquire().unwrap();
-        assert!(account.acquire(CALL).await.is_err());
+        assert!(account.acquire(CALL, |_| {}).await.is_err());
         drop(elsewhere);
-        let call = account.acquire(CALL).await.unwrap();
+        let call = account.acquire(CALL, |_| {}).await.unwrap();
         let handed_over = call.call_permit();
         drop(call);
         assert!(handed_over.is_some() && permits.try_acquire().is_none());

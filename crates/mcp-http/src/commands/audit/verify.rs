@@ -1,8 +1,9 @@
 //! `mcp-http audit verify`.
 
 use super::error::AuditCommandError;
-use super::source::{AuditSource, FILE_CHAIN, sources};
+use super::sources;
 use crate::atomic_file;
+use crate::audit_source::{AuditSource, FILE_CHAIN};
 use crate::cli::AuditVerifyArgs;
 use crate::console_output::{print, say};
 use audit_log::{ChainSummary, ChainVerifier, Checkpoint, Verification};
