@@ -9,10 +9,20 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// One place where the audit is.
-#[derive(Debug)]
+#[derive(Clone)]
 pub(crate) enum AuditSource {
     File(PathBuf),
     Database(String),
+}
+
+impl std::fmt::Debug for AuditSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            // Its address may have a password.
+            Self::Database(_) => f.write_str("Database"),
+        }
+    }
 }
 
 /// The name of the chain in the file, of which there is one.

@@ -88,10 +88,14 @@ pub(crate) fn explain_wait(principal: &str, reason: WaitReason) -> String {
             format!("Waits: {principal} has {limit} programs running, which is all that it may have at once.")
         }
         WaitReason::ProgramsOfServer(limit) => {
-            format!("Waits: all callers together have {limit} programs running, which is all that this server runs at once.")
+            format!(
+                "Waits: all callers together have {limit} programs running, which is all that this server runs at once."
+            )
         }
         WaitReason::CallsOfServer(limit) => {
-            format!("Waits: all callers together have {limit} calls running, which is all that this server runs at once.")
+            format!(
+                "Waits: all callers together have {limit} calls running, which is all that this server runs at once."
+            )
         }
     }
 }
@@ -133,10 +137,19 @@ mod tests {
     fn a_refusal_is_told_by_its_reason_and_not_by_its_code() {
         let refused = |rule| explain_refusal(CallDecision::Refused, "dev", rule);
         let text = refused("http: bad_token: it has expired, and 3 before");
-        assert!(text.starts_with("The token is ") && text.ends_with("(it has expired, and 3 before)"), "{text}");
+        assert!(
+            text.starts_with("The token is ") && text.ends_with("(it has expired, and 3 before)"),
+            "{text}"
+        );
         assert_eq!(refused("http: rate"), RefusalReason::Rate.explanation());
-        assert_eq!(refused("http: rate, and 2 before"), format!("{} (and 2 before)", RefusalReason::Rate.explanation()));
+        assert_eq!(
+            refused("http: rate, and 2 before"),
+            format!("{} (and 2 before)", RefusalReason::Rate.explanation())
+        );
         assert_eq!(refused("roles.dev.tools"), "The policy does not let the role dev do this.");
-        assert_eq!(explain_refusal(CallDecision::Hidden, "readonly", "x"), "The role readonly does not have this tool.");
+        assert_eq!(
+            explain_refusal(CallDecision::Hidden, "readonly", "x"),
+            "The role readonly does not have this tool."
+        );
     }
 }

@@ -54,7 +54,15 @@ impl McpEndpoint {
     /// Answers a request that has met all layers.
     pub(crate) async fn answer(&self, app: App, request: Box<McpRequest>) -> Response {
         let McpRequest {
-            http: mut request, principal, account, target, span, permits, call, cancellation, ..
+            http: mut request,
+            principal,
+            account,
+            target,
+            span,
+            permits,
+            call,
+            cancellation,
+            ..
         } = *request;
         let (Some(target), Some(cancellation)) = (target, cancellation) else {
             // A layer is missing in the router.

@@ -36,7 +36,12 @@ enum RevokeError {
 pub(crate) fn stop_call(app: App, by: &Caller, call: &RunningCall) {
     call.stop();
     let what = format!("page: stopped `{}` of {}: {}", call.tool, call.principal, call.detail());
-    tracing::warn!("{} stops the call `{}` of {}", by.principal().unwrap_or_default(), call.tool, call.principal);
+    tracing::warn!(
+        "{} stops the call `{}` of {}",
+        by.principal().unwrap_or_default(),
+        call.tool,
+        call.principal
+    );
     record(app, by, "page:stop_call", &what, Outcome::Ok);
 }
 

@@ -202,7 +202,8 @@ impl RecentCalls {
     /// Returns the calls that run, of `principal` or of all, the oldest first.
     pub(crate) fn running(&self, principal: Option<&str>) -> Vec<Arc<RunningCall>> {
         let running = lock(&self.running);
-        let is_shown = |call: &&Arc<RunningCall>| principal.is_none_or(|principal| call.principal == principal);
+        let is_shown =
+            |call: &&Arc<RunningCall>| principal.is_none_or(|principal| call.principal == principal);
         running.calls.values().filter(is_shown).cloned().collect()
     }
 
@@ -229,8 +230,12 @@ impl RecentCalls {
             None => callers.values().collect(),
         };
         let latest = |calls: fn(&CallerHistory) -> &VecDeque<FinishedCall>| {
-            let mut all: Vec<&FinishedCall> =
-                histories.iter().copied().flat_map(|history| calls(history).iter()).filter(|call| is_shown(call)).collect();
+            let mut all: Vec<&FinishedCall> = histories
+                .iter()
+                .copied()
+                .flat_map(|history| calls(history).iter())
+                .filter(|call| is_shown(call))
+                .collect();
             all.sort_by_key(|call| std::cmp::Reverse(call.at));
             all.into_iter().take(MAX_PER_CALLER).cloned().collect()
         };
@@ -305,7 +310,8 @@ mod tests {
     #[test]
     fn a_call_that_is_stopped_while_it_waits_ends_its_work_as_well() {
         let recent = Arc::new(RecentCalls::default());
-        let [early, late] = [(); 2].map(|()| recent.start(&Caller::new("dev").with_principal("ada"), "build"));
+        let [early, late] =
+            [(); 2].map(|()| recent.start(&Caller::new("dev").with_principal("ada"), "build"));
         let [first, second] = [(); 2].map(|()| CancellationToken::new());
         recent.find_running(early.call.number).unwrap().stop();
         early.call.set_work(first.clone());

@@ -109,10 +109,10 @@ pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
 pub use lines::OutputLine;
 pub use network_namespace::NetworkNamespace;
 pub use network_namespace_error::NetworkNamespaceError;
-pub use program_usage::ProgramUsage;
 pub use outcome::{
     Containment, ExitStatus, LeftoverProcess, Output, ResourceUsage, StdinReport, Stream, Termination,
 };
+pub use program_usage::ProgramUsage;
 pub use resource_limits::{
     CgroupUnavailable, ExceededLimit, ResourceControl, ResourceControls, ResourceLimits,
 };

@@ -147,7 +147,8 @@ impl ActivityHistory {
             let tool = key.1.as_deref().unwrap_or(if key.0.is_some() { LEFT_RUNNING } else { SERVER });
             for timeline in timelines.iter_mut() {
                 let Some(piece) = timeline.now(elapsed) else { continue };
-                let add = |counts: &mut ActivityCounts| counts.sample(cpu, usage.memory_bytes, usage.programs);
+                let add =
+                    |counts: &mut ActivityCounts| counts.sample(cpu, usage.memory_bytes, usage.programs);
                 if !cpu.is_zero() || usage.programs > 0 {
                     change_counts(&mut piece.callers, caller, add);
                     change_counts(&mut piece.tools, tool, add);
@@ -227,7 +228,9 @@ impl ActivityHistory {
             }
         }
         for piece in &timeline.pieces {
-            let Some(shown) = index(piece.number).and_then(|index| view.pieces.get_mut(index)) else { continue };
+            let Some(shown) = index(piece.number).and_then(|index| view.pieces.get_mut(index)) else {
+                continue;
+            };
             match principal {
                 None => (shown.counts, shown.load) = (piece.total.clone(), piece.load),
                 Some(name) => shown.counts = piece.callers.get(name).cloned().unwrap_or_default(),
@@ -258,7 +261,8 @@ impl ActivityHistory {
                 }
                 let mut all: Vec<NamedActivity> = all.into_values().collect();
                 all.sort_by(|one, other| {
-                    let key = |named: &NamedActivity| (named.total.cpu, named.total.ran(), named.total.refused);
+                    let key =
+                        |named: &NamedActivity| (named.total.cpu, named.total.ran(), named.total.refused);
                     key(other).cmp(&key(one)).then_with(|| one.name.cmp(&other.name))
                 });
                 all
@@ -299,7 +303,8 @@ mod tests {
         assert_eq!(view.pieces.len(), 120);
         let calls: Vec<u32> = view.pieces.iter().rev().take(3).map(|piece| piece.counts.ran()).collect();
         assert_eq!(calls, [1, 0, 1]);
-        let elapsed: Vec<u64> = view.pieces.iter().rev().take(4).map(|piece| piece.elapsed.as_secs()).collect();
+        let elapsed: Vec<u64> =
+            view.pieces.iter().rev().take(4).map(|piece| piece.elapsed.as_secs()).collect();
         assert_eq!(elapsed, [10, 30, 30, 0]);
         assert_eq!((view.total.ok, view.total.failed, view.total.refused), (1, 1, 1));
         let names: Vec<&str> = view.callers.iter().map(|named| &*named.name).collect();
@@ -331,10 +336,10 @@ mod tests {
         sample(vec![usage("ada", "run_command", 0, 8), usage("bob", "build", 0, 2)], 15);
         let view = history.view_at(TimeSpan::Hour, None, Duration::from_secs(16));
         assert_eq!(view.total.cpu, Duration::from_secs(15));
-        assert_eq!(view.callers.iter().map(|named| (&*named.name, named.total.cpu.as_secs())).collect::<Vec<_>>(), [
-            ("ada", 13),
-            ("bob", 2)
-        ]);
+        assert_eq!(
+            view.callers.iter().map(|named| (&*named.name, named.total.cpu.as_secs())).collect::<Vec<_>>(),
+            [("ada", 13), ("bob", 2)]
+        );
         assert_eq!((view.total.programs, view.total.memory), (3, 2000));
         assert_eq!(history.current_use("ada", None), CurrentUse::default());
     }

@@ -1,5 +1,8 @@
 //! The machine: its processors, its memory and its disks.
-#![allow(clippy::disallowed_methods, reason = "the files are those of the system in /proc and /sys; no client names them")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the files are those of the system in /proc and /sys; no client names them"
+)]
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +42,8 @@ impl ProcessorTicks {
     fn parse(stat: &str) -> Option<Self> {
         // user, nice, system, idle, iowait, irq, softirq, steal; the time of guests is in that of user (proc_stat(5)).
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-        let ticks: Vec<u64> = line.split_ascii_whitespace().take(8).filter_map(|ticks| ticks.parse().ok()).collect();
+        let ticks: Vec<u64> =
+            line.split_ascii_whitespace().take(8).filter_map(|ticks| ticks.parse().ok()).collect();
         let total = ticks.iter().sum();
         let idle: u64 = ticks.iter().skip(3).take(2).sum();
         Some(Self { busy: total - idle, total })
@@ -118,7 +122,11 @@ impl DiskSpace {
                 }
                 seen.push(space.f_fsid);
                 let bytes = |blocks: u64| blocks.saturating_mul(space.f_frsize);
-                Some(Self { path: path.clone(), total: bytes(space.f_blocks), available: bytes(space.f_bavail) })
+                Some(Self {
+                    path: path.clone(),
+                    total: bytes(space.f_blocks),
+                    available: bytes(space.f_bavail),
+                })
             })
             .collect()
     }
@@ -135,7 +143,10 @@ mod tests {
         let after = read("cpu  150 0 75 860 65 0 0 0 7 0\n");
         assert_eq!(after.busy_share(before), Some(0.5));
         assert_eq!(before.busy_share(before), None);
-        assert_eq!(memory("MemTotal:  16 kB\nMemFree: 1 kB\nMemAvailable:   8 kB\n"), (Some(16_384), Some(8192)));
+        assert_eq!(
+            memory("MemTotal:  16 kB\nMemFree: 1 kB\nMemAvailable:   8 kB\n"),
+            (Some(16_384), Some(8192))
+        );
         assert_eq!(memory(""), (None, None));
     }
 

@@ -8,11 +8,10 @@ mod machine;
 mod sampler;
 mod timeline;
 
-pub(crate) use counts::ActivityCounts;
 pub(crate) use history::{ActivityHistory, ActivityView, CurrentUse, NamedActivity, PieceView, STRANGERS};
 pub(crate) use machine::{DiskSpace, MachineState};
 pub(crate) use sampler::sample_continuously;
-pub(crate) use timeline::{ServerLoad, TimeSpan};
+pub(crate) use timeline::TimeSpan;
 
 /// Returns a number for a chart.
 #[allow(clippy::cast_precision_loss, reason = "a chart is drawn in pixels")]

@@ -1,10 +1,10 @@
 //! Authentication of a request: by a token, a JWT or the user behind a Unix socket. Where the operator allows it, a local
 //! caller may be anonymous.
 
+use super::bearer::TokenId;
 use super::error::{AuthError, RefusedCaller, RefusedIdentity};
 use super::jwt::JwtVerifier;
 use super::principal::Principal;
-use super::bearer::TokenId;
 use super::tokens::ActiveTokens;
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::address::ConnectionPeer;

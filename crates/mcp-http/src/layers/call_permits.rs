@@ -14,7 +14,8 @@ use std::sync::Arc;
 /// The JSON-RPC error code of a call that somebody stopped before it began. It is outside of the codes that JSON-RPC and MCP
 /// reserve.
 const STOPPED: i32 = -31_499;
-const STOPPED_WHILE_WAITING: &str = "not run: somebody stopped this call on the page of the server while it waited";
+const STOPPED_WHILE_WAITING: &str =
+    "not run: somebody stopped this call on the page of the server while it waited";
 
 /// Refuses a call that gets no permit in time. Requests that call no tool need none.
 pub(crate) async fn acquire_permits(

@@ -184,7 +184,8 @@ mod tests {
         let admission = AdmissionControl::new(totals, CallPermits::new(3));
         let limits = CallerLimits { processes: 2, ..limits(10, 2, 50) };
         let [greedy, quiet] = ["greedy", "quiet"].map(|name| admission.account(&name.into(), &limits));
-        let _taken = (greedy.acquire(COMMAND, |_| {}).await.unwrap(), greedy.acquire(COMMAND, |_| {}).await.unwrap());
+        let _taken =
+            (greedy.acquire(COMMAND, |_| {}).await.unwrap(), greedy.acquire(COMMAND, |_| {}).await.unwrap());
         let waiting: Vec<_> = (0..20)
             .map(|_| {
                 let greedy = Arc::clone(&greedy);
@@ -193,7 +194,9 @@ mod tests {
             .collect();
         tokio::task::yield_now().await;
         assert_eq!(admission.queued(), 20);
-        assert!(tokio::time::timeout(Duration::from_millis(500), quiet.acquire(COMMAND, |_| {})).await.is_ok());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(500), quiet.acquire(COMMAND, |_| {})).await.is_ok()
+        );
         waiting.iter().for_each(tokio::task::JoinHandle::abort);
         for ended in waiting {
             assert!(ended.await.unwrap_err().is_cancelled());

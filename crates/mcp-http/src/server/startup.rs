@@ -112,7 +112,8 @@ impl BoundServer {
             Arc::clone(&activity),
         );
         // The database, whose rows nobody rotates away, where there are both.
-        let audit_source = AuditSource::database(&settings.config)?.or_else(|| AuditSource::file(&settings.config));
+        let audit_source =
+            AuditSource::database(&settings.config)?.or_else(|| AuditSource::file(&settings.config));
         let narrowing_roles = settings.config.roles.iter().map(|role| role.value.clone()).collect();
         let traces_folder = traces_folder(&settings.config);
         let policy = settings.config.policy.file.value.clone();

@@ -92,10 +92,7 @@ fn refuse_foreign_form(viewer: &PageViewer, form: &Form) -> Option<Response> {
     let secret = form.get("secret").unwrap_or_default();
     let is_foreign = viewer.login.as_ref().is_some_and(|login| !login.verifies_form(secret));
     is_foreign.then(|| {
-        response::text(
-            StatusCode::FORBIDDEN,
-            "this form is not from this page, or too old; load it again\n",
-        )
+        response::text(StatusCode::FORBIDDEN, "this form is not from this page, or too old; load it again\n")
     })
 }
 

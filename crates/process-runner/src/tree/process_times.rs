@@ -100,7 +100,8 @@ fn measure(proc: BorrowedFd<'_>, pid: Pid, buffer: &mut Vec<u8>) -> Option<Measu
 /// Parses `/proc/PID/stat`. The name of the program, in parentheses, may hold anything.
 fn parse(stat: &[u8]) -> Option<MeasuredProcess> {
     let close = memchr::memrchr(b')', stat)?;
-    let fields: Vec<&str> = std::str::from_utf8(stat.get(close + 1..)?).ok()?.split_ascii_whitespace().collect();
+    let fields: Vec<&str> =
+        std::str::from_utf8(stat.get(close + 1..)?).ok()?.split_ascii_whitespace().collect();
     // Fields are numbered as in the manual page, where the first after the name is 3.
     let field = |number: usize| fields.get(number - 3).copied();
     let number = |at: usize| field(at)?.parse::<u64>().ok();

@@ -31,13 +31,7 @@ impl Chart<'_> {
     /// Renders the chart.
     pub(super) fn render(&self) -> Markup {
         let max = largest(self.lines.iter().flat_map(|line| &line.values));
-        let label = format!(
-            "{}, last {}: {} now, at most {}",
-            self.title,
-            self.span,
-            self.now,
-            self.peak
-        );
+        let label = format!("{}, last {}: {} now, at most {}", self.title, self.span, self.now, self.peak);
         html! {
             figure class="chart" {
                 figcaption {
@@ -125,7 +119,12 @@ fn path_data(values: &[Option<f64>], max: f64) -> (String, String) {
             // A single value is a dot.
             let end = if points.len() == 1 { "h0.1" } else { "" };
             line.push_str(&format!("M{}{end}", points.join("L")));
-            area.push_str(&format!("M{:.1} {HEIGHT}L{}L{:.1} {HEIGHT}Z", x(index), points.join("L"), x(last)));
+            area.push_str(&format!(
+                "M{:.1} {HEIGHT}L{}L{:.1} {HEIGHT}Z",
+                x(index),
+                points.join("L"),
+                x(last)
+            ));
         }
         // The missing value that ended the run has a place as well.
         index += run.len() + 1;

@@ -123,7 +123,10 @@ mod tests {
         }
         assert_eq!(bytes(12_345), "12 KB");
         assert_eq!([0.0, 0.123, 3.0, 12.34, 1234.5].map(number), ["0", "0.12", "3", "12.3", "1234"]);
-        assert_eq!([0.0, 0.05, 1.0, 1.94].map(processors).join(" "), "0 processors 0.05 processors 1 processor 1.9 processors");
+        assert_eq!(
+            [0.0, 0.05, 1.0, 1.94].map(processors).join(" "),
+            "0 processors 0.05 processors 1 processor 1.9 processors"
+        );
         assert_eq!([12_000_000, 3_210_000_000].map(space), ["12 MB", "3.2 GB"]);
         assert_eq!(span(3 * 86_400), "3 days");
         assert_eq!(day(SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_737_600)), "Fri 2026-11-27");

@@ -163,7 +163,7 @@ pub(super) fn table(section_id: &str, columns: &[&str], rows: &[Vec<Cell>]) -> M
                         tr role="row" {
                             @for (cell, column) in row.iter().zip(columns) {
                                 td role="cell" class=[(!cell.class.is_empty()).then_some(cell.class)] data-label=(column) {
-                                    (cell.content)
+                                    div { (cell.content) }
                                 }
                             }
                         }
