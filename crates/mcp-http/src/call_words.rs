@@ -92,6 +92,12 @@ pub(crate) fn explain_wait(principal: &str, reason: WaitReason) -> String {
                 "Waits: all callers together have {limit} programs running, which is all that this server runs at once."
             )
         }
+        WaitReason::ProgramCallsOfServer(limit) => {
+            format!(
+                "Waits: all callers together have {limit} calls running that run a program, and the rest is kept for calls \
+                 that end soon."
+            )
+        }
         WaitReason::CallsOfServer(limit) => {
             format!(
                 "Waits: all callers together have {limit} calls running, which is all that this server runs at once."

@@ -58,6 +58,8 @@ pub(crate) enum WaitReason {
     ProgramsOfCaller(u64),
     /// All callers together run as many programs as there may be.
     ProgramsOfServer(u64),
+    /// All callers together have as many calls that run a program as there may be.
+    ProgramCallsOfServer(u64),
     /// All callers together run as many calls as there may be.
     CallsOfServer(u64),
 }

@@ -186,6 +186,7 @@ impl CallerAccount {
             class.needs_call_permit().then_some(&self.call_permits),
             class.needs_process_permit().then_some(&self.program_permits),
             class.needs_process_permit().then_some(&self.shared.program_permits),
+            class.needs_process_permit().then_some(&self.shared.program_call_permits),
         ];
         semaphores.into_iter().flatten()
     }
@@ -255,6 +256,9 @@ impl CallerAccount {
             true if is_used_up(&self.program_permits) => WaitReason::ProgramsOfCaller(self.limits.processes),
             true if is_used_up(&self.shared.program_permits) => {
                 WaitReason::ProgramsOfServer(self.shared.limits.processes)
+            }
+            true if is_used_up(&self.shared.program_call_permits) => {
+                WaitReason::ProgramCallsOfServer(self.shared.max_program_calls)
             }
             _ => WaitReason::CallsOfServer(self.shared.call_permits.total().into()),
         }

@@ -119,6 +119,7 @@ impl AdmissionControl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recent_calls::WaitReason;
     use core_tools::mcp::ResourceClass;
 
     const CALL: ResourceClass = ResourceClass::Call;
@@ -136,7 +137,8 @@ mod tests {
     }
 
     fn admission_control() -> AdmissionControl {
-        let totals = ServerLimits { queue: 100, bytes_per_second: 1 << 30, processes: 100 };
+        let totals =
+            ServerLimits { queue: 100, bytes_per_second: 1 << 30, processes: 100, reserved_calls: 0 };
         AdmissionControl::new(totals, CallPermits::new(100))
     }
 
@@ -180,7 +182,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_queue_of_one_caller_is_in_front_of_nobody_elses() {
-        let totals = ServerLimits { queue: 100, bytes_per_second: 1, processes: 3 };
+        let totals = ServerLimits { queue: 100, bytes_per_second: 1, processes: 3, reserved_calls: 0 };
         let admission = AdmissionControl::new(totals, CallPermits::new(3));
         let limits = CallerLimits { processes: 2, ..limits(10, 2, 50) };
         let [greedy, quiet] = ["greedy", "quiet"].map(|name| admission.account(&name.into(), &limits));
@@ -220,7 +222,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_server_has_fewer_permits_than_all_callers_together() {
-        let totals = ServerLimits { queue: 1, bytes_per_second: 1, processes: 2 };
+        let totals = ServerLimits { queue: 1, bytes_per_second: 1, processes: 2, reserved_calls: 0 };
         let admission = AdmissionControl::new(totals, CallPermits::new(2));
         let [one, two, three, four] =
             ["one", "two", "three", "four"].map(|name| admission.account(&name.into(), &limits(10, 5, 5)));
@@ -237,7 +239,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn calls_are_counted_with_those_that_the_host_has_from_elsewhere() {
         let permits = CallPermits::new(1);
-        let totals = ServerLimits { queue: 9, bytes_per_second: 1, processes: 9 };
+        let totals = ServerLimits { queue: 9, bytes_per_second: 1, processes: 9, reserved_calls: 0 };
         let admission = AdmissionControl::new(totals, permits.clone());
         let account = admission.account(&"ada".into(), &limits(10, 5, 5));
         let elsewhere = permits.try_acquire().unwrap();
@@ -253,7 +255,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn over_the_servers_rate_callers_wait_who_have_more_than_their_share() {
-        let totals = ServerLimits { queue: 9, bytes_per_second: 1_000_000, processes: 9 };
+        let totals = ServerLimits { queue: 9, bytes_per_second: 1_000_000, processes: 9, reserved_calls: 0 };
         let admission = AdmissionControl::new(totals, CallPermits::new(9));
         let limits = CallerLimits { bytes_per_minute: 1 << 40, ..limits(1000, 5, 5) };
         let [greedy, quiet] = ["greedy", "quiet"].map(|name| admission.account(&name.into(), &limits));
@@ -270,5 +272,34 @@ mod tests {
         assert!(admission.admit(&quiet).is_ok());
         tokio::time::advance(rejection.retry_after).await;
         assert!(admission.admit(&greedy).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_run_a_program_leave_room_for_others() {
+        let totals =
+            ServerLimits { queue: 100, bytes_per_second: 1 << 30, processes: 100, reserved_calls: 2 };
+        let admission = AdmissionControl::new(totals, CallPermits::new(8));
+        let limits = CallerLimits { processes: 100, ..limits(1000, 100, 100) };
+        let builder = admission.account(&"builder".into(), &limits);
+        let mut builds = Vec::new();
+        for _ in 0..6 {
+            builds.push(builder.acquire(COMMAND, |_| {}).await.unwrap());
+        }
+        let mut reason = None;
+        let seventh = builder.acquire(COMMAND, |waits| reason = Some(waits));
+        assert!(tokio::time::timeout(Duration::from_secs(1), seventh).await.is_err());
+        assert_eq!(reason, Some(WaitReason::ProgramCallsOfServer(6)));
+        let reader = admission.account(&"reader".into(), &limits);
+        let _reads =
+            (reader.acquire(CALL, |_| {}).await.unwrap(), reader.acquire(CALL, |_| {}).await.unwrap());
+        drop(builds.pop());
+        assert!(builder.acquire(COMMAND, |_| {}).await.is_ok());
+        // Of few calls nearly all may run programs.
+        let small = AdmissionControl::new(totals, CallPermits::new(2));
+        let builder = small.account(&"builder".into(), &limits);
+        let _both = (
+            builder.acquire(COMMAND, |_| {}).await.unwrap(),
+            builder.acquire(COMMAND, |_| {}).await.unwrap(),
+        );
     }
 }

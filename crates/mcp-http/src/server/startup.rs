@@ -127,6 +127,7 @@ impl BoundServer {
             queue: *http.max_queue,
             bytes_per_second: *http.max_bytes_per_second,
             processes: *http.max_processes,
+            reserved_calls: *http.reserved_calls,
         };
         let admission = AdmissionControl::new(totals, workspaces.full_host().call_permits().clone());
         // Bound after everything else was checked: a wrong setting ends the start before a client could connect.
