@@ -1,5 +1,6 @@
 //! The errors of `mcp-http audit`.
 
+use super::signature::SignatureError;
 use crate::audit_source::AuditSourceError;
 use crate::console_output::OutputError;
 use crate::server::audit_database::UnsetVariableError;
@@ -28,6 +29,8 @@ pub(crate) enum AuditCommandError {
     Checkpoint { path: PathBuf, source: audit_log::CheckpointError },
     #[error("cannot write the checkpoint {}", .path.display())]
     SaveCheckpoint { path: PathBuf, source: std::io::Error },
+    #[error("{}", .path.display())]
+    Signature { path: PathBuf, source: SignatureError },
     #[error("cannot write an entry as JSON")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]

@@ -3,6 +3,7 @@
 mod error;
 mod output;
 mod query;
+mod signature;
 mod verify;
 
 pub(crate) use error::AuditCommandError;
