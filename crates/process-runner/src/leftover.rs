@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::leftover_state::LeftoverState;
 use crate::outcome::LeftoverProcess;
+use crate::program_usage::UsageAccount;
 use crate::reaper::{self, MemberAction};
 use crate::tree::{LeaderHold, ProcessLeader, ProcessStamp};
 
@@ -21,6 +22,12 @@ tokio::task_local! {
 pub trait RunOwner: Debug + Send + Sync {
     /// Returns the name, by which runs of the same owner are told from those of others.
     fn name(&self) -> &str;
+
+    /// Returns what runs of this owner are for, such as the name of a tool. [`Runner::usage`](crate::Runner::usage) counts
+    /// runs of different purposes apart. By default they have none.
+    fn purpose(&self) -> Option<&str> {
+        None
+    }
 
     /// Takes over what a run of this owner has left alive, or has it ended. It is called before the run is over, and must
     /// not block.
@@ -80,6 +87,12 @@ impl LeftoverTree {
     /// Returns the name of the run's owner; see [`owned_by`].
     pub fn owner(&self) -> Option<&str> {
         self.0.leader.owner_name()
+    }
+
+    /// Returns the account to which its use of resources is counted, and its leader.
+    pub(crate) fn usage_account(&self) -> (UsageAccount, Arc<ProcessLeader>) {
+        let leader = Arc::clone(&self.0.leader);
+        (UsageAccount { owner: leader.owner_name().map(Arc::from), purpose: None }, leader)
     }
 
     /// Returns the label of the run's command.

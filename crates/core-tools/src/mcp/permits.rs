@@ -75,6 +75,11 @@ impl CallPermits {
         self.total
     }
 
+    /// Returns how many calls may begin now.
+    pub fn available(&self) -> usize {
+        self.semaphore.available_permits()
+    }
+
     /// Returns a permit if one is free.
     pub fn try_acquire(&self) -> Option<CallPermit> {
         Arc::clone(&self.semaphore).try_acquire_owned().ok().map(CallPermit::new)

@@ -63,7 +63,8 @@ impl Host {
             return Err(cancelled());
         }
         let permits = context.process_permits.clone();
-        let owner = Arc::new(CallRunOwner::new(context.background_owner(), &self.tools, permits));
+        let name = registered.tool.name();
+        let owner = Arc::new(CallRunOwner::new(context.background_owner(), name, &self.tools, permits));
         let tool = process_runner::owned_by(owner.clone(), registered.tool.run(call, context));
         let mut tool = std::pin::pin!(AssertUnwindSafe(tool).catch_unwind());
         let ended = tokio::select! {
