@@ -1,0 +1,334 @@
+//! Leases: what a kind has created, written down before it is made, so that it is destroyed whatever happens.
+//!
+//! A lease is a file, `ID.json`, in a folder that belongs to the user alone. Its owner holds the lock of the file
+//! (flock(2)), which the system releases when the owner dies. Whoever finds a file without a holder destroys what it names.
+#![allow(clippy::disallowed_methods, reason = "the module's own files, in a folder that the server names")]
+
+use crate::channel::random_hex;
+use crate::commands::{CommandValues, RemoteCommand, RemoteCommands};
+use crate::error::Error;
+use crate::settings::RemoteSettings;
+use error_causes::chain;
+use process_runner::Runner;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The most bytes of a file that are read.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The time that the commands of a lease may take.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A folder of leases. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaseFolder(PathBuf);
+
+/// A lease that this process owns.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    path: PathBuf,
+    record: LeaseRecord,
+    pub(crate) commands: RemoteCommands,
+    // Declared last: the lock is released after everything else.
+    _lock: File,
+}
+
+/// A lease, as its file has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LeaseRecord {
+    /// The id, by which the engine knows what was created.
+    pub id: String,
+    /// The name of the remote.
+    pub remote: String,
+    /// The kind of the remote.
+    pub kind: String,
+    /// The caller for whom it was created.
+    pub caller: String,
+    /// The time at which it was written down.
+    pub created_at: SystemTime,
+    /// The time at which its life ends, if it does.
+    pub ends_at: Option<SystemTime>,
+    destroy: RemoteCommand,
+    list: Option<RemoteCommand>,
+}
+
+/// A lease in the folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FoundLease {
+    /// The lease.
+    pub record: LeaseRecord,
+    /// True if a process owns it, which destroys it in the end.
+    pub is_owned: bool,
+}
+
+/// The result of destroying the leases that nobody owns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reaped {
+    /// The ids of the leases that are gone.
+    pub destroyed: Vec<String>,
+    /// The ids of those that could not be destroyed, with the reasons. They stay in the folder.
+    pub failed: Vec<(String, String)>,
+}
+
+impl LeaseFolder {
+    /// Names the folder. It is created with the first lease.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Returns the path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    fn prepare(&self) -> Result<(), Error> {
+        let path = &self.0;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(Error::lease(path))?;
+        let metadata = path.symlink_metadata().map_err(Error::lease(path))?;
+        if !metadata.is_dir() {
+            return Err(Error::lease(path)(io::Error::other("it is not a folder")));
+        }
+        trusted_file::check_access(&metadata, trusted_file::OthersAccess::MayNotRead)
+            .map_err(|error| Error::lease(path)(error.into()))
+    }
+
+    /// Writes down a lease for `settings`, before anything is created.
+    pub(crate) fn begin(
+        &self,
+        settings: &RemoteSettings,
+        values: &CommandValues<'_>,
+    ) -> Result<Option<Lease>, Error> {
+        self.prepare()?;
+        let id = format!("coretools-{}", random_hex::<8>()?);
+        let commands = RemoteCommands::new(settings, &CommandValues { lease: Some(&id), ..values.clone() })?;
+        let Some(destroy) = commands.destroy.clone() else { return Ok(None) };
+        let created_at = SystemTime::now();
+        let record = LeaseRecord {
+            id: id.clone(),
+            remote: settings.name.clone(),
+            kind: settings.kind.shown().to_owned(),
+            caller: values.caller.to_owned(),
+            created_at,
+            ends_at: settings.life.and_then(|life| created_at.checked_add(life)),
+            destroy,
+            list: commands.list.clone(),
+        };
+        let path = self.0.join(format!("{id}.json"));
+        let staged = self.0.join(format!("{id}.new"));
+        let lock = write_locked(&staged, &record)
+            .and_then(|file| fs::rename(&staged, &path).map(|()| file))
+            .inspect_err(|_| {
+                let _ = fs::remove_file(&staged);
+            })
+            .map_err(Error::lease(&path))?;
+        Ok(Some(Lease { path, record, commands, _lock: lock }))
+    }
+
+    /// Returns the leases in the folder, the oldest first.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn leases(&self) -> Result<Vec<FoundLease>, Error> {
+        let mut found = Vec::new();
+        for path in self.files()? {
+            // One that was taken away meanwhile, or is not ours, is none.
+            let Ok(text) = trusted_file::read_private(&path, MAX_BYTES) else { continue };
+            let Ok(record) = serde_json::from_str::<LeaseRecord>(&text) else { continue };
+            let is_owned = File::open(&path).is_ok_and(|file| is_locked(&file));
+            found.push(FoundLease { record, is_owned });
+        }
+        found.sort_by(|one, other| {
+            (one.record.created_at, &one.record.id).cmp(&(other.record.created_at, &other.record.id))
+        });
+        Ok(found)
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>, Error> {
+        let entries = match fs::read_dir(&self.0) {
+            // Nothing was ever created.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(Error::lease(&self.0))?,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(Error::lease(&self.0))?.path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                files.push(path);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Destroys what the leases name that nobody owns: their owners were killed, or could not destroy them.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub async fn reap(&self, runner: &Runner) -> Result<Reaped, Error> {
+        let mut reaped = Reaped::default();
+        for path in self.files()? {
+            let Some((record, _lock)) = take_over(&path) else { continue };
+            match destroy(&record, runner).await {
+                Ok(()) => {
+                    fs::remove_file(&path).map_err(Error::lease(&path))?;
+                    reaped.destroyed.push(record.id);
+                }
+                Err(error) => reaped.failed.push((record.id, chain(&error))),
+            }
+        }
+        Ok(reaped)
+    }
+}
+
+/// Returns a lease that nobody owns, with its lock.
+fn take_over(path: &Path) -> Option<(LeaseRecord, File)> {
+    let mut file = File::open(path).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    // Between the opening and the lock its holder may have destroyed it and taken the file away.
+    let (opened, named) = (file.metadata().ok()?, path.symlink_metadata().ok()?);
+    if (opened.dev(), opened.ino()) != (named.dev(), named.ino()) {
+        return None;
+    }
+    trusted_file::check_access(&opened, trusted_file::OthersAccess::MayNotRead)
+        .inspect_err(|error| tracing::warn!("{} is not used: {error}", path.display()))
+        .ok()?;
+    let mut text = String::new();
+    (&mut file).take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    let record = serde_json::from_str(&text)
+        .inspect_err(|error| tracing::warn!("{} is no lease: {error}", path.display()))
+        .ok()?;
+    Some((record, file))
+}
+
+/// Destroys what a lease names, unless the engine says that it is gone.
+async fn destroy(record: &LeaseRecord, runner: &Runner) -> Result<(), Error> {
+    if let Some(list) = &record.list {
+        let listed = list.run(runner, None, COMMAND_TIMEOUT).await?;
+        // A list that was cut may have lost the id, and destroying is right for what is gone too.
+        if !listed.stdout.truncated() && !listed.stdout.text().lines().any(|line| line.trim() == record.id) {
+            return Ok(());
+        }
+    }
+    record.destroy.run(runner, None, COMMAND_TIMEOUT).await.map(drop)
+}
+
+impl Lease {
+    /// Returns the id.
+    pub(crate) fn id(&self) -> &str {
+        &self.record.id
+    }
+
+    /// Returns true once the life of the lease is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.record.ends_at.is_some_and(|end| end <= SystemTime::now())
+    }
+
+    /// Destroys what was created. If that fails, the lease stays in the folder without an owner, and the next server
+    /// destroys it.
+    pub(crate) async fn end(self, runner: &Runner) -> Result<(), Error> {
+        destroy(&self.record, runner).await?;
+        fs::remove_file(&self.path).map_err(Error::lease(&self.path))
+    }
+}
+
+/// Writes a new file for its owner alone, whole and with its lock held.
+fn write_locked(path: &Path, record: &LeaseRecord) -> io::Result<File> {
+    let mut file = fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    file.write_all(&serde_json::to_vec(record)?)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+fn is_locked(file: &File) -> bool {
+    match flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => {
+            // Released with the file: nobody waits for it.
+            false
+        }
+        Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toml::de::DeTable;
+
+    /// A remote that is a file: `create` makes it, `destroy` removes it.
+    fn settings(folder: &Path, extra: &str) -> RemoteSettings {
+        let made = folder.join("{lease}");
+        let text = format!(
+            "connect = ['cat']\ncreate = ['touch', '{0}']\ndestroy = ['rm', '{0}']\n{extra}",
+            made.display()
+        );
+        let table = DeTable::parse(&text).unwrap();
+        RemoteSettings::parse("box", table.get_ref(), &(0..0)).unwrap()
+    }
+
+    fn begin(folder: &LeaseFolder, settings: &RemoteSettings) -> Lease {
+        let values = CommandValues { caller: "ada", program: "mcp-stdio", ..CommandValues::default() };
+        folder.begin(settings, &values).unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_was_created_is_destroyed_by_its_owner_or_else_by_who_finds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let leases = LeaseFolder::new(folder.path().join("leases"));
+        let settings = settings(folder.path(), "");
+        let runner = Runner::new();
+        for is_killed in [false, true] {
+            let lease = begin(&leases, &settings);
+            let made = folder.path().join(lease.id());
+            lease.commands.create.as_ref().unwrap().run(&runner, None, COMMAND_TIMEOUT).await.unwrap();
+            assert!(made.exists());
+            let found = leases.leases().unwrap();
+            assert_eq!((found.len(), found[0].is_owned, &*found[0].record.caller), (1, true, "ada"));
+            // While it has an owner, nobody else touches it.
+            assert_eq!(leases.reap(&runner).await.unwrap(), Reaped::default());
+            let id = lease.id().to_owned();
+            if is_killed {
+                // The system releases the lock of a process that is killed, as the drop does here.
+                drop(lease);
+                assert!(made.exists() && !leases.leases().unwrap()[0].is_owned);
+                assert_eq!(leases.reap(&runner).await.unwrap().destroyed, [id]);
+            } else {
+                lease.end(&runner).await.unwrap();
+            }
+            assert!(!made.exists() && leases.leases().unwrap().is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_destroyed_stays_in_the_registry_and_what_is_gone_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let leases = LeaseFolder::new(folder.path().join("leases"));
+        let runner = Runner::new();
+        // Nothing was created, so that `rm` fails.
+        let id = begin(&leases, &settings(folder.path(), "")).id().to_owned();
+        let reaped = leases.reap(&runner).await.unwrap();
+        assert!(reaped.failed[0].0 == id && reaped.failed[0].1.contains("rm"), "{reaped:?}");
+        assert_eq!(leases.leases().unwrap().len(), 1);
+        fs::remove_dir_all(leases.path()).unwrap();
+        // The engine does not list it.
+        let id = begin(&leases, &settings(folder.path(), "list = ['echo', 'coretools-other']")).id().to_owned();
+        assert_eq!(leases.reap(&runner).await.unwrap().destroyed, [id]);
+    }
+
+    #[test]
+    fn a_folder_that_others_may_read_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let leases = LeaseFolder::new(folder.path());
+        let error = leases.begin(&settings(folder.path(), ""), &CommandValues::default()).unwrap_err();
+        assert!(matches!(error, Error::Lease { .. }), "{error}");
+    }
+}
