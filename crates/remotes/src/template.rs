@@ -12,7 +12,7 @@ use std::fmt;
 
 /// An argument vector with placeholders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CommandTemplate(Vec<TemplatePart>);
+pub(crate) struct CommandTemplate(Vec<TemplatePart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TemplatePart {

@@ -69,11 +69,6 @@ impl Channel {
         self.ended.cancelled().await;
     }
 
-    /// Returns when `connect` has ended.
-    pub(crate) fn ended(&self) -> &CancellationToken {
-        &self.ended
-    }
-
     /// Calls a tool, and returns the result as it came. Dropping the future cancels the call there, and so does `cancel`.
     pub(crate) async fn call_tool(
         &self,
