@@ -144,14 +144,13 @@ impl Options {
             config: self.config.clone(),
             roots: self.roots.clone(),
             toolsets: self.toolsets.clone(),
-            results: None,
-            role: None,
             policy: self.policy.clone(),
             audit: self.audit.clone(),
             others: http_flags
                 .into_iter()
                 .filter_map(|(key, flag, given)| Some((key, flag, given.clone()?)))
                 .collect(),
+            ..SettingFlags::default()
         }
     }
 }

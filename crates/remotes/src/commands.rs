@@ -1,11 +1,9 @@
 //! [`RemoteCommands`]: the commands of one remote, with their values.
 
 use crate::error::Error;
-use crate::kind::RemoteKind;
 use crate::settings::RemoteSettings;
 use crate::template::{CommandTemplate, Placeholder, TemplateValues};
 use process_runner::{Command, EnvPolicy, Limits, Output, Runner, Stdin};
-use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,8 +17,8 @@ const VARIABLES: [&str; 13] = [
 /// The bytes of output that are kept for messages.
 const KEPT_BYTES: usize = 4096;
 
-/// A command with its values: what a lease keeps to destroy what was created.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A command with its values.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RemoteCommand {
     pub(crate) arguments: Vec<String>,
     pub(crate) variables: Vec<String>,
@@ -89,13 +87,6 @@ impl RemoteCommands {
             copy: if given.copied.is_some() { with_copy(&commands.copy)? } else { None },
             architecture: with_copy(&commands.architecture)?,
         })
-    }
-}
-
-impl RemoteKind {
-    /// Returns the description of its first command for messages.
-    pub(crate) fn shown(&self) -> &str {
-        if self.name.is_empty() { "own" } else { &self.name }
     }
 }
 

@@ -93,6 +93,9 @@ pub enum Error {
     /// The server there answered with an error.
     #[error("the server there refused the call: {0}")]
     Answered(String),
+    /// The caller cancelled the call.
+    #[error("cancelled")]
+    Cancelled,
     /// The remote is shut down.
     #[error("the server is ending")]
     Ending,
@@ -104,6 +107,9 @@ pub enum Error {
         /// The reason.
         source: io::Error,
     },
+    /// A lease names nothing that could be destroyed.
+    #[error("the lease cannot be used: {0}")]
+    InvalidLease(String),
     /// There is no folder for the registry of leases.
     #[error("nowhere to write down what is created: set XDG_STATE_HOME or HOME")]
     NoLeaseFolder,

@@ -2,16 +2,20 @@
 //!
 //! A lease is a file, `ID.json`, in a folder that belongs to the user alone. Its owner holds the lock of the file
 //! (flock(2)), which the system releases when the owner dies. Whoever finds a file without a holder destroys what it names.
+//!
+//! A file names a remote, and no command: the commands that destroy are those of its kind. So nothing is gained by writing
+//! such a file.
 #![allow(clippy::disallowed_methods, reason = "the module's own files, in a folder that the server names")]
 
 use crate::channel::random_hex;
-use crate::commands::{CommandValues, RemoteCommand, RemoteCommands};
+use crate::commands::{CommandValues, RemoteCommands};
 use crate::error::Error;
 use crate::settings::RemoteSettings;
 use error_causes::chain;
 use process_runner::Runner;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -20,6 +24,9 @@ use std::time::{Duration, SystemTime};
 
 /// The most bytes of a file that are read.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// The beginning of every id.
+const ID_PREFIX: &str = "coretools-";
 
 /// The time that the commands of a lease may take.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -44,18 +51,25 @@ pub(crate) struct Lease {
 pub struct LeaseRecord {
     /// The id, by which the engine knows what was created.
     pub id: String,
-    /// The name of the remote.
+    /// The remote: its name in the configuration, or `KIND:TARGET[:ROOT]`.
     pub remote: String,
-    /// The kind of the remote.
-    pub kind: String,
+    /// The values of the options of its kind.
+    pub options: BTreeMap<String, String>,
     /// The caller for whom it was created.
     pub caller: String,
     /// The time at which it was written down.
     pub created_at: SystemTime,
     /// The time at which its life ends, if it does.
     pub ends_at: Option<SystemTime>,
-    destroy: RemoteCommand,
-    list: Option<RemoteCommand>,
+}
+
+/// The reason why what a lease names cannot be found.
+#[derive(Debug, thiserror::Error)]
+enum InvalidLease {
+    #[error("its id or its caller is none that this program gives")]
+    Name,
+    #[error("its kind destroys nothing")]
+    NoDestroy,
 }
 
 /// A lease in the folder.
@@ -107,19 +121,19 @@ impl LeaseFolder {
         values: &CommandValues<'_>,
     ) -> Result<Option<Lease>, Error> {
         self.prepare()?;
-        let id = format!("coretools-{}", random_hex::<8>()?);
+        let id = format!("{ID_PREFIX}{}", random_hex::<8>()?);
         let commands = RemoteCommands::new(settings, &CommandValues { lease: Some(&id), ..values.clone() })?;
-        let Some(destroy) = commands.destroy.clone() else { return Ok(None) };
+        if commands.destroy.is_none() {
+            return Ok(None);
+        }
         let created_at = SystemTime::now();
         let record = LeaseRecord {
             id: id.clone(),
             remote: settings.name.clone(),
-            kind: settings.kind.shown().to_owned(),
+            options: settings.options.clone(),
             caller: values.caller.to_owned(),
             created_at,
             ends_at: settings.life.and_then(|life| created_at.checked_add(life)),
-            destroy,
-            list: commands.list.clone(),
         };
         let path = self.0.join(format!("{id}.json"));
         let staged = self.0.join(format!("{id}.new"));
@@ -167,15 +181,20 @@ impl LeaseFolder {
         Ok(files)
     }
 
-    /// Destroys what the leases name that nobody owns: their owners were killed, or could not destroy them.
+    /// Destroys what the leases name that nobody owns: their owners were killed, or could not destroy them. `configured`
+    /// are the remotes of the configuration, some of which they may name.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub async fn reap(&self, runner: &Runner) -> Result<Reaped, Error> {
+    pub async fn reap(&self, configured: &[RemoteSettings], runner: &Runner) -> Result<Reaped, Error> {
         let mut reaped = Reaped::default();
         for path in self.files()? {
             let Some((record, _lock)) = take_over(&path) else { continue };
-            match destroy(&record, runner).await {
+            let destroyed = async {
+                let commands = record.commands(configured)?;
+                destroy(&record.id, &commands, runner).await
+            };
+            match destroyed.await {
                 Ok(()) => {
                     fs::remove_file(&path).map_err(Error::lease(&path))?;
                     reaped.destroyed.push(record.id);
@@ -208,15 +227,35 @@ fn take_over(path: &Path) -> Option<(LeaseRecord, File)> {
 }
 
 /// Destroys what a lease names, unless the engine says that it is gone.
-async fn destroy(record: &LeaseRecord, runner: &Runner) -> Result<(), Error> {
-    if let Some(list) = &record.list {
+async fn destroy(id: &str, commands: &RemoteCommands, runner: &Runner) -> Result<(), Error> {
+    if let Some(list) = &commands.list {
         let listed = list.run(runner, None, COMMAND_TIMEOUT).await?;
         // A list that was cut may have lost the id, and destroying is right for what is gone too.
-        if !listed.stdout.truncated() && !listed.stdout.text().lines().any(|line| line.trim() == record.id) {
+        if !listed.stdout.truncated() && !listed.stdout.text().lines().any(|line| line.trim() == id) {
             return Ok(());
         }
     }
-    record.destroy.run(runner, None, COMMAND_TIMEOUT).await.map(drop)
+    match &commands.destroy {
+        Some(destroy) => destroy.run(runner, None, COMMAND_TIMEOUT).await.map(drop),
+        None => Err(Error::InvalidLease(InvalidLease::NoDestroy.to_string())),
+    }
+}
+
+impl LeaseRecord {
+    /// Returns the commands of the remote that it names.
+    fn commands(&self, configured: &[RemoteSettings]) -> Result<RemoteCommands, Error> {
+        let digits = self.id.strip_prefix(ID_PREFIX).unwrap_or_default();
+        let is_id = digits.len() == 16 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_slug = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        if !is_id || self.caller.starts_with('-') || !self.caller.bytes().all(is_slug) {
+            return Err(Error::InvalidLease(InvalidLease::Name.to_string()));
+        }
+        let settings = RemoteSettings::named(&self.remote, self.options.clone(), configured)
+            .map_err(|error| Error::InvalidLease(error.to_string()))?;
+        // What destroys neither copies nor starts a program there.
+        let values = CommandValues { program: "", caller: &self.caller, lease: Some(&self.id), copied: None };
+        RemoteCommands::new(&settings, &values)
+    }
 }
 
 impl Lease {
@@ -233,7 +272,7 @@ impl Lease {
     /// Destroys what was created. If that fails, the lease stays in the folder without an owner, and the next server
     /// destroys it.
     pub(crate) async fn end(self, runner: &Runner) -> Result<(), Error> {
-        destroy(&self.record, runner).await?;
+        destroy(&self.record.id, &self.commands, runner).await?;
         fs::remove_file(&self.path).map_err(Error::lease(&self.path))
     }
 }
@@ -283,6 +322,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let leases = LeaseFolder::new(folder.path().join("leases"));
         let settings = settings(folder.path(), "");
+        let configured = std::slice::from_ref(&settings);
         let runner = Runner::new();
         for is_killed in [false, true] {
             let lease = begin(&leases, &settings);
@@ -292,13 +332,13 @@ mod tests {
             let found = leases.leases().unwrap();
             assert_eq!((found.len(), found[0].is_owned, &*found[0].record.caller), (1, true, "ada"));
             // While it has an owner, nobody else touches it.
-            assert_eq!(leases.reap(&runner).await.unwrap(), Reaped::default());
+            assert_eq!(leases.reap(configured, &runner).await.unwrap(), Reaped::default());
             let id = lease.id().to_owned();
             if is_killed {
                 // The system releases the lock of a process that is killed, as the drop does here.
                 drop(lease);
                 assert!(made.exists() && !leases.leases().unwrap()[0].is_owned);
-                assert_eq!(leases.reap(&runner).await.unwrap().destroyed, [id]);
+                assert_eq!(leases.reap(configured, &runner).await.unwrap().destroyed, [id]);
             } else {
                 lease.end(&runner).await.unwrap();
             }
@@ -312,14 +352,46 @@ mod tests {
         let leases = LeaseFolder::new(folder.path().join("leases"));
         let runner = Runner::new();
         // Nothing was created, so that `rm` fails.
-        let id = begin(&leases, &settings(folder.path(), "")).id().to_owned();
-        let reaped = leases.reap(&runner).await.unwrap();
+        let nothing = settings(folder.path(), "");
+        let configured = std::slice::from_ref(&nothing);
+        let id = begin(&leases, &nothing).id().to_owned();
+        let reaped = leases.reap(configured, &runner).await.unwrap();
         assert!(reaped.failed[0].0 == id && reaped.failed[0].1.contains("rm"), "{reaped:?}");
         assert_eq!(leases.leases().unwrap().len(), 1);
         fs::remove_dir_all(leases.path()).unwrap();
         // The engine does not list it.
-        let id = begin(&leases, &settings(folder.path(), "list = ['echo', 'coretools-other']")).id().to_owned();
-        assert_eq!(leases.reap(&runner).await.unwrap().destroyed, [id]);
+        let listed = settings(folder.path(), "list = ['echo', 'coretools-other']");
+        let configured = std::slice::from_ref(&listed);
+        let id = begin(&leases, &listed).id().to_owned();
+        assert_eq!(leases.reap(configured, &runner).await.unwrap().destroyed, [id]);
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_somebody_wrote_runs_nothing_but_the_commands_of_a_kind() {
+        let folder = tempfile::tempdir().unwrap();
+        let leases = LeaseFolder::new(folder.path().join("leases"));
+        let configured = [settings(folder.path(), "")];
+        let lease = begin(&leases, &configured[0]);
+        let (path, record) = (lease.path.clone(), lease.record.clone());
+        drop(lease);
+        let runner = Runner::new();
+        for forged in [
+            LeaseRecord { id: "coretools-../../../etc/x".to_owned(), ..record.clone() },
+            LeaseRecord { id: "-rf".to_owned(), ..record.clone() },
+            LeaseRecord { caller: "a;b".to_owned(), ..record.clone() },
+            LeaseRecord { remote: "sh:touch /tmp/x".to_owned(), ..record.clone() },
+            LeaseRecord { remote: "other".to_owned(), ..record.clone() },
+            LeaseRecord { options: BTreeMap::from([("x".to_owned(), "y".to_owned())]), ..record.clone() },
+        ] {
+            fs::write(&path, serde_json::to_vec(&forged).unwrap()).unwrap();
+            let reaped = leases.reap(&configured, &runner).await.unwrap();
+            assert_eq!((reaped.destroyed.len(), reaped.failed.len()), (0, 1), "{forged:?}");
+        }
+        // A command in the file is no part of it.
+        let mut written = serde_json::to_value(&record).unwrap();
+        written["destroy"] = serde_json::json!({"arguments": ["touch", "/tmp/x"]});
+        fs::write(&path, written.to_string()).unwrap();
+        assert!(leases.reap(&configured, &runner).await.unwrap().failed[0].1.contains("rm"));
     }
 
     #[test]

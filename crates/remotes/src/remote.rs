@@ -24,20 +24,23 @@ const NOT_FOUND: [&str; 2] = ["exited with code 127", "exited with code 126"];
 pub struct RemoteOptions {
     /// The name of this program.
     pub program: &'static str,
-    /// Its version, which the server there must have too.
+    /// Its version.
     pub version: &'static str,
+    /// The version that both ends must have.
     /// The name of the caller, as the commands of the kind get it ([`caller_slug`](crate::caller_slug)).
     pub caller: String,
     /// Runs the commands of the kind.
     pub runner: Runner,
     /// The folder of leases. Without it no kind can be used that creates anything.
     pub leases: Option<LeaseFolder>,
+    /// The remotes of the configuration, which leases of other servers may name.
+    pub configured: Vec<RemoteSettings>,
 }
 
 impl RemoteOptions {
     /// The options of a program of one local caller.
     pub fn new(program: &'static str, version: &'static str, runner: Runner) -> Self {
-        Self { program, version, caller: "local".to_owned(), runner, leases: None }
+        Self { program, version, caller: "local".to_owned(), runner, leases: None, configured: Vec::new() }
     }
 }
 
@@ -122,7 +125,7 @@ impl Remote {
         let connecting = self.channel(&call.on_progress);
         let channel = tokio::select! {
             channel = connecting => channel?,
-            () = call.cancel.cancelled() => return Err(Error::Answered("cancelled".to_owned())),
+            () = call.cancel.cancelled() => return Err(Error::Cancelled),
         };
         if call.starts_background {
             // Before the call: a connection that is lost while it runs may have started something.
@@ -331,7 +334,7 @@ impl SharedRemote {
 
     /// Destroys what other servers have left behind.
     async fn reap(&self, leases: &LeaseFolder) {
-        match leases.reap(&self.options.runner).await {
+        match leases.reap(&self.options.configured, &self.options.runner).await {
             Ok(reaped) => {
                 for id in reaped.destroyed {
                     tracing::warn!("destroyed {id}, whose server was killed");

@@ -80,7 +80,7 @@ impl Channel {
         // Room in the queue first: once it is there, sending cannot be interrupted halfway.
         let room = tokio::select! {
             room = self.lines.room() => room,
-            () = cancel.cancelled() => return Err(Error::Answered("cancelled".to_owned())),
+            () = cancel.cancelled() => return Err(Error::Cancelled),
         };
         let Some(room) = room else {
             return Err(Error::Closed { reason: self.end_reason().unwrap_or_default() });
@@ -91,7 +91,7 @@ impl Channel {
             biased;
             answered = answer => answered,
             // Dropping `call` sends the cancellation; a server answers no call that was cancelled.
-            () = cancel.cancelled() => return Err(Error::Answered("cancelled".to_owned())),
+            () = cancel.cancelled() => return Err(Error::Cancelled),
         };
         call.is_over();
         match answered {

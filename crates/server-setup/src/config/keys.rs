@@ -397,7 +397,9 @@ pub(super) fn set_text(
     let location = match &source {
         SettingSource::Flag(name) => ConfigLocation::Flag(name),
         SettingSource::Variable(name) => ConfigLocation::Variable(name.clone()),
-        SettingSource::Default | SettingSource::File { .. } => ConfigLocation::Variable(variable(key)),
+        SettingSource::Default | SettingSource::File { .. } | SettingSource::ServerInFront => {
+            ConfigLocation::Variable(variable(key))
+        }
     };
     if let Some(Err(ValueNotAllowed { expected })) = visit(config, key, SetFromText(text, source)) {
         let found = match is_secret(key) {
