@@ -25,6 +25,7 @@ impl Engine {
         let text = format!(
             "[remotes.box]\nconnect = ['sh', '-c', 'test -e \"$0\" && exec {program} remote-server', '{made}/{{lease}}']\n\
              create = ['sh', '-c', '{create}', '{made}/{{lease}}']\ndestroy = ['rm', '-f', '{made}/{{lease}}']\n\
+             list = ['ls', '{made}']\n\
              roots = ['{root}']\n{extra}\n",
             program = server().display(),
             made = self.made.display(),

@@ -91,6 +91,12 @@ async fn reap(settings: &Settings) -> Result<ExitCode, Error> {
     for (id, reason) in &reaped.failed {
         print_error(&format!("{}: {id} could not be destroyed: {reason}", name()));
     }
+    for id in &reaped.unsettled {
+        print_error(&format!(
+            "{}: {id} was being created when its server was killed, and is not there; reap again when the engine must be done",
+            name()
+        ));
+    }
     let destroyed: Vec<&str> = reaped.destroyed.iter().map(String::as_str).collect();
     let printed = match destroyed.is_empty() {
         true => print("nothing was destroyed"),

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::settings::RemoteSettings;
 use crate::template::{CommandTemplate, Placeholder, TemplateValues};
-use process_runner::{Command, EnvPolicy, Limits, Output, Runner, Stdin};
+use process_runner::{Command, EnvPolicy, Limits, Output, Runner, Stdin, Termination};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -122,6 +122,9 @@ impl RemoteCommand {
         let output = runner.run(command).await.map_err(|source| Error::Command { command: self.shown(), source })?;
         match output.success() {
             true => Ok(output),
+            false if matches!(output.termination, Termination::TimedOut { .. }) => {
+                Err(Error::TimedOut { command: self.shown(), outcome: outcome(&output) })
+            }
             false => Err(Error::CommandFailed { command: self.shown(), outcome: outcome(&output) }),
         }
     }

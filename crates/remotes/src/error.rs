@@ -39,6 +39,14 @@ pub enum Error {
         /// The end of the command, and the last lines that it printed.
         outcome: String,
     },
+    /// A command of the kind did not end in time, and was ended.
+    #[error("`{command}` {outcome}")]
+    TimedOut {
+        /// Program and first argument.
+        command: String,
+        /// The limit, and the last lines that it printed.
+        outcome: String,
+    },
     /// What was created is not ready in time.
     #[error("not ready within {seconds} s: {last}")]
     NotReady {

@@ -2,6 +2,8 @@
 //!
 //! A lease is a file, `ID.json`, in a folder that belongs to the user alone. Its owner holds the lock of the file
 //! (flock(2)), which the system releases when the owner dies. Whoever finds a file without a holder destroys what it names.
+//! If its owner died while it created, an engine may still go on creating: such a lease stays written down, and is destroyed
+//! again, until that must be over.
 //!
 //! A file names a remote, and no command: the commands that destroy are those of its kind. So nothing is gained by writing
 //! such a file.
@@ -41,8 +43,10 @@ pub(crate) struct Lease {
     path: PathBuf,
     record: LeaseRecord,
     pub(crate) commands: RemoteCommands,
+    /// True if no engine is creating it any more.
+    is_settled: bool,
     // Declared last: the lock is released after everything else.
-    _lock: File,
+    lock: File,
 }
 
 /// A lease, as its file has it.
@@ -61,6 +65,8 @@ pub struct LeaseRecord {
     pub created_at: SystemTime,
     /// The time at which its life ends, if it does.
     pub ends_at: Option<SystemTime>,
+    /// The time at which an engine has created it or never will.
+    pub settles_at: SystemTime,
 }
 
 /// The reason why what a lease names cannot be found.
@@ -90,6 +96,9 @@ pub struct Reaped {
     pub destroyed: Vec<String>,
     /// The ids of those that could not be destroyed, with the reasons. They stay in the folder.
     pub failed: Vec<(String, String)>,
+    /// The ids of those whose owners died while they were created. They stay in the folder until the engine must have
+    /// created them or given up.
+    pub unsettled: Vec<String>,
 }
 
 impl LeaseFolder {
@@ -134,6 +143,7 @@ impl LeaseFolder {
             caller: values.caller.to_owned(),
             created_at,
             ends_at: settings.life.and_then(|life| created_at.checked_add(life)),
+            settles_at: created_at + settings.create_timeout,
         };
         let path = self.0.join(format!("{id}.json"));
         let staged = self.0.join(format!("{id}.new"));
@@ -143,7 +153,7 @@ impl LeaseFolder {
                 let _ = fs::remove_file(&staged);
             })
             .map_err(Error::lease(&path))?;
-        Ok(Some(Lease { path, record, commands, _lock: lock }))
+        Ok(Some(Lease { path, record, commands, is_settled: false, lock }))
     }
 
     /// Returns the leases in the folder, the oldest first.
@@ -155,7 +165,7 @@ impl LeaseFolder {
         for path in self.files()? {
             // One that was taken away meanwhile, or is not ours, is none.
             let Ok(text) = trusted_file::read_private(&path, MAX_BYTES) else { continue };
-            let Ok(record) = serde_json::from_str::<LeaseRecord>(&text) else { continue };
+            let Ok(record) = serde_json::from_str::<LeaseRecord>(first_line(&text)) else { continue };
             let is_owned = File::open(&path).is_ok_and(|file| is_locked(&file));
             found.push(FoundLease { record, is_owned });
         }
@@ -189,13 +199,17 @@ impl LeaseFolder {
     pub async fn reap(&self, configured: &[RemoteSettings], runner: &Runner) -> Result<Reaped, Error> {
         let mut reaped = Reaped::default();
         for path in self.files()? {
-            let Some((record, _lock)) = take_over(&path) else { continue };
+            let Some(OrphanedLease { record, is_created, _lock }) = take_over(&path) else { continue };
+            // Before the commands run: what is created until now, they find.
+            let is_settled = is_created || record.settles_at <= SystemTime::now();
             let destroyed = async {
                 let commands = record.commands(configured)?;
                 destroy(&record.id, &commands, runner).await
             };
             match destroyed.await {
-                Ok(()) => {
+                Ok(Destroyed::NotListed) if !is_settled => reaped.unsettled.push(record.id),
+                Ok(Destroyed::Unknown) if !is_settled => reaped.unsettled.push(record.id),
+                Ok(_) => {
                     fs::remove_file(&path).map_err(Error::lease(&path))?;
                     reaped.destroyed.push(record.id);
                 }
@@ -206,8 +220,34 @@ impl LeaseFolder {
     }
 }
 
-/// Returns a lease that nobody owns, with its lock.
-fn take_over(path: &Path) -> Option<(LeaseRecord, File)> {
+/// A lease that nobody owned, and its lock.
+struct OrphanedLease {
+    record: LeaseRecord,
+    /// True if its owner has noted that it was created.
+    is_created: bool,
+    _lock: File,
+}
+
+/// The result of destroying what a lease names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Destroyed {
+    /// The engine had it, and has it no more.
+    Listed,
+    /// The engine did not have it.
+    NotListed,
+    /// The kind cannot list.
+    Unknown,
+}
+
+/// The line that is added to the file once `create` has ended.
+const CREATED: &str = "created";
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Returns a lease that nobody owns.
+fn take_over(path: &Path) -> Option<OrphanedLease> {
     let mut file = File::open(path).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
     // Between the opening and the lock its holder may have destroyed it and taken the file away.
@@ -220,23 +260,25 @@ fn take_over(path: &Path) -> Option<(LeaseRecord, File)> {
         .ok()?;
     let mut text = String::new();
     (&mut file).take(MAX_BYTES).read_to_string(&mut text).ok()?;
-    let record = serde_json::from_str(&text)
+    let record = serde_json::from_str(first_line(&text))
         .inspect_err(|error| tracing::warn!("{} is no lease: {error}", path.display()))
         .ok()?;
-    Some((record, file))
+    Some(OrphanedLease { record, is_created: text.lines().nth(1) == Some(CREATED), _lock: file })
 }
 
 /// Destroys what a lease names, unless the engine says that it is gone.
-async fn destroy(id: &str, commands: &RemoteCommands, runner: &Runner) -> Result<(), Error> {
+async fn destroy(id: &str, commands: &RemoteCommands, runner: &Runner) -> Result<Destroyed, Error> {
+    let mut destroyed = Destroyed::Unknown;
     if let Some(list) = &commands.list {
         let listed = list.run(runner, None, COMMAND_TIMEOUT).await?;
         // A list that was cut may have lost the id, and destroying is right for what is gone too.
         if !listed.stdout.truncated() && !listed.stdout.text().lines().any(|line| line.trim() == id) {
-            return Ok(());
+            return Ok(Destroyed::NotListed);
         }
+        destroyed = Destroyed::Listed;
     }
     match &commands.destroy {
-        Some(destroy) => destroy.run(runner, None, COMMAND_TIMEOUT).await.map(drop),
+        Some(destroy) => destroy.run(runner, None, COMMAND_TIMEOUT).await.map(|_| destroyed),
         None => Err(Error::InvalidLease(InvalidLease::NoDestroy.to_string())),
     }
 }
@@ -269,10 +311,27 @@ impl Lease {
         self.record.ends_at.is_some_and(|end| end <= SystemTime::now())
     }
 
+    /// Notes that `create` has ended.
+    pub(crate) fn note_created(&mut self) -> Result<(), Error> {
+        let mut file = &self.lock;
+        file.write_all(CREATED.as_bytes()).map_err(Error::lease(&self.path))?;
+        self.is_settled = true;
+        Ok(())
+    }
+
+    /// Notes that `create` has ended without creating it.
+    pub(crate) fn note_not_created(&mut self) {
+        self.is_settled = true;
+    }
+
     /// Destroys what was created. If that fails, the lease stays in the folder without an owner, and the next server
     /// destroys it.
     pub(crate) async fn end(self, runner: &Runner) -> Result<(), Error> {
-        destroy(&self.record.id, &self.commands, runner).await?;
+        let destroyed = destroy(&self.record.id, &self.commands, runner).await?;
+        if !self.is_settled && destroyed != Destroyed::Listed {
+            // The next server looks for it again.
+            return Ok(());
+        }
         fs::remove_file(&self.path).map_err(Error::lease(&self.path))
     }
 }
@@ -282,6 +341,7 @@ fn write_locked(path: &Path, record: &LeaseRecord) -> io::Result<File> {
     let mut file = fs::OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     file.write_all(&serde_json::to_vec(record)?)?;
+    file.write_all(b"\n")?;
     file.sync_all()?;
     Ok(file)
 }
@@ -325,9 +385,10 @@ mod tests {
         let configured = std::slice::from_ref(&settings);
         let runner = Runner::new();
         for is_killed in [false, true] {
-            let lease = begin(&leases, &settings);
+            let mut lease = begin(&leases, &settings);
             let made = folder.path().join(lease.id());
             lease.commands.create.as_ref().unwrap().run(&runner, None, COMMAND_TIMEOUT).await.unwrap();
+            lease.note_created().unwrap();
             assert!(made.exists());
             let found = leases.leases().unwrap();
             assert_eq!((found.len(), found[0].is_owned, &*found[0].record.caller), (1, true, "ada"));
@@ -360,10 +421,21 @@ mod tests {
         assert_eq!(leases.leases().unwrap().len(), 1);
         fs::remove_dir_all(leases.path()).unwrap();
         // The engine does not list it.
-        let listed = settings(folder.path(), "list = ['echo', 'coretools-other']");
+        let listed = settings(folder.path(), "list = ['echo', 'coretools-other']\ncreate_timeout_s = 1");
         let configured = std::slice::from_ref(&listed);
-        let id = begin(&leases, &listed).id().to_owned();
-        assert_eq!(leases.reap(configured, &runner).await.unwrap().destroyed, [id]);
+        let lease = begin(&leases, &listed);
+        let (id, settles_at) = (lease.id().to_owned(), lease.record.settles_at);
+        drop(lease);
+        // Its owner died while it created: the engine may still be at it.
+        let mut reaped = leases.reap(configured, &runner).await.unwrap();
+        while settles_at > SystemTime::now() {
+            assert_eq!((reaped.unsettled.len(), leases.leases().unwrap().len()), (1, 1), "{reaped:?}");
+            reaped = leases.reap(configured, &runner).await.unwrap();
+        }
+        if reaped.destroyed.is_empty() {
+            reaped = leases.reap(configured, &runner).await.unwrap();
+        }
+        assert_eq!(reaped.destroyed, [id]);
     }
 
     #[tokio::test]

@@ -252,7 +252,16 @@ impl SharedRemote {
             None => RemoteCommands::new(&self.settings, &values)?,
         };
         if is_new {
-            self.create(&commands).await?;
+            let created = self.create(&commands).await;
+            match (&mut connection.lease, &created) {
+                // Such a kind creates with the connection.
+                (Some(_), Ok(())) if commands.create.is_none() => {}
+                (Some(lease), Ok(())) => lease.note_created()?,
+                // An engine whose command was ended may go on.
+                (Some(lease), Err(error)) if !matches!(error, Error::TimedOut { .. }) => lease.note_not_created(),
+                _ => {}
+            }
+            created?;
         }
         let channel = match (self.connect(&commands).await, &copied) {
             (Err(error), Some(copied)) if is_missing_program(&error) => {
@@ -261,6 +270,9 @@ impl SharedRemote {
             }
             (connected, _) => connected?,
         };
+        if let Some(lease) = connection.lease.as_mut().filter(|_| is_new && commands.create.is_none()) {
+            lease.note_created()?;
+        }
         let channel = Arc::new(channel);
         let answer = channel.answer();
         tracing::info!(
@@ -338,6 +350,9 @@ impl SharedRemote {
             Ok(reaped) => {
                 for id in reaped.destroyed {
                     tracing::warn!("destroyed {id}, whose server was killed");
+                }
+                for id in reaped.unsettled {
+                    tracing::warn!("{id} was being created when its server was killed, and is looked for again");
                 }
                 for (id, reason) in reaped.failed {
                     tracing::error!("{id}, whose server was killed, could not be destroyed: {reason}");

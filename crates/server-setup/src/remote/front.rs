@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::error::Error;
 use crate::program::Program;
-use crate::resources::{runner, workspace};
+use crate::resources::{self, workspace};
 use crate::settings::Settings;
 use crate::setup::{self, LocalServer, PolicyCheck};
 use crate::toolsets::{self, Callers};
@@ -11,6 +11,8 @@ use crate::{approvals, audit, identity, policy, protected_files, sessions, trust
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{Answer, CallForwarder, ForwardedCall, RemoteEffects, ToolError, Toolset};
 use error_causes::chain;
+use process_runner::Runner;
+use process_runner::guardian::GuardianProgram;
 use remotes::{LeaseFolder, OnProgress, OpenRequest, Remote, RemoteCall, RemoteOptions, RemoteSettings};
 use role_policy::{Caller, ToolFacts};
 use std::path::PathBuf;
@@ -86,16 +88,20 @@ async fn forward(remote: Remote, call: ForwardedCall) -> Result<Answer, ToolErro
     })
 }
 
-/// The parts of a server in front that every such server has.
-pub(crate) struct RemoteParts {
-    pub(crate) toolsets: Vec<Toolset>,
-    pub(crate) effects: RemoteEffects,
-    pub(crate) roots: Vec<PathBuf>,
+/// Tools whose work is done by a remote, and what a host needs beside them.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ForwardedTools {
+    /// The tools.
+    pub toolsets: Vec<Toolset>,
+    /// Judges the paths and programs there by their text.
+    pub effects: RemoteEffects,
+    /// The folders there.
+    pub roots: Vec<PathBuf>,
 }
 
-impl RemoteParts {
-    /// Returns tools whose work is done by `remote`.
-    pub(crate) fn new(toolsets: Vec<Toolset>, remote: &Remote) -> Self {
+impl ForwardedTools {
+    fn new(toolsets: Vec<Toolset>, remote: &Remote) -> Self {
         let forwarder = forwarder(remote);
         let roots = &remote.settings().roots;
         Self {
@@ -106,12 +112,55 @@ impl RemoteParts {
     }
 }
 
-/// Returns the options of a remote for a caller of this slug.
-pub(crate) fn remote_options(
+/// Returns the runner of the commands of up to `max_remotes` remotes.
+///
+/// # Errors
+/// This program's own file cannot be found.
+pub fn runner(settings: &Settings, max_remotes: usize) -> Result<Runner, Error> {
+    // Beside each connection a command may run that creates or destroys.
+    let max_commands = max_remotes.saturating_mul(2);
+    let guardian = GuardianProgram::current_exe().map_err(Error::CurrentExecutable)?;
+    let runner = Runner::builder().guardian(guardian).secrets(settings.secrets.clone());
+    Ok(runner.withhold(&settings.withheld).max_concurrent(max_commands).build())
+}
+
+/// Returns the remote of `caller`, of whom the commands of the kind get this `slug` ([`remotes::caller_slug`]). It is
+/// connected with the first call.
+///
+/// # Errors
+/// The policy cannot be read.
+pub fn connect_for(
     settings: &Settings,
-    runner: process_runner::Runner,
-    caller: String,
-) -> RemoteOptions {
+    remote: RemoteSettings,
+    caller: &Caller,
+    slug: String,
+    runner: Runner,
+) -> Result<Remote, Error> {
+    let request = open_request(settings, &remote, caller)?;
+    Ok(Remote::new(remote, request, remote_options(settings, runner, slug)))
+}
+
+/// Returns the tools of `settings`, whose work is done by `remote`.
+///
+/// # Errors
+/// Something that the settings name cannot be used.
+pub fn forwarded_tools(
+    settings: &Settings,
+    runner: &Runner,
+    callers: Callers<'_>,
+    remote: &Remote,
+) -> Result<ForwardedTools, Error> {
+    let mut settings = settings.clone();
+    without_local_files(&mut settings.config);
+    // The tools need a workspace to be made. None of them works here, so that nothing reaches it.
+    let workspace = Arc::new(workspace(&settings)?);
+    let confine = ConfinementPolicy::off("nothing is run here");
+    let toolsets = toolsets::all(&settings, &workspace, runner, confine, EnvironmentPolicy::default(), callers)?;
+    Ok(ForwardedTools::new(toolsets, remote))
+}
+
+/// Returns the options of a remote for a caller of this slug.
+fn remote_options(settings: &Settings, runner: Runner, caller: String) -> RemoteOptions {
     let program = settings.program;
     let name = if program.own_toolset.is_some() { program.name } else { PROGRAM };
     let mut options = RemoteOptions::new(name, program.version, runner);
@@ -129,7 +178,7 @@ pub(crate) fn remote_server(mut settings: Settings, remote: RemoteSettings) -> R
     without_local_files(&mut settings.config);
     // The tools need a workspace to be made. None of them works here, so that nothing reaches it.
     let workspace = Arc::new(workspace(&settings)?);
-    let runner = runner(&settings)?;
+    let runner = resources::runner(&settings)?;
     let confine = ConfinementPolicy::off("nothing is run here");
     let sessions = sessions::of_one(&settings);
     let callers = Callers::One(&sessions);
@@ -142,10 +191,8 @@ pub(crate) fn remote_server(mut settings: Settings, remote: RemoteSettings) -> R
     }
     protected_files::check_marker_key(&settings, &workspace)?;
     let caller = identity::caller(&settings, &loaded.policy).caller;
-    let request = open_request(&settings, &remote, &caller)?;
-    let options = remote_options(&settings, runner.clone(), "local".to_owned());
-    let remote = Remote::new(remote, request, options);
-    let RemoteParts { toolsets, effects, roots } = RemoteParts::new(toolsets, &remote);
+    let remote = connect_for(&settings, remote, &caller, "local".to_owned(), runner.clone())?;
+    let ForwardedTools { toolsets, effects, roots } = ForwardedTools::new(toolsets, &remote);
     let mut host = setup::host(&settings, loaded.policy).approvals(approvals::of_one(&settings, &workspace)).roots(roots);
     for toolset in toolsets {
         host = host.toolset(toolset);
