@@ -1,5 +1,5 @@
 //! Tools that work on another machine: the server in front, the channel, and the server there, with kinds that need nothing
-//! but this machine.
+//! but this machine, with the engines that the other kinds are for, and with far ends that lie, die and lose what they send.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -14,7 +14,13 @@
 mod calls;
 mod channel;
 mod command_line;
+mod crash;
+mod engines;
+mod far_end;
+mod fixtures;
+mod hostile;
 mod leases;
+mod loss;
 mod policy;
 
 use integration_tests::{Era, Project, Wire, server};
