@@ -47,6 +47,7 @@ libraries! {
     codex_executor,
     agent_sessions,
     mcp_proxy,
+    remotes,
 }
 
 /// Builds the first program of the README of `library`, and runs it unless the README says `no_run`.

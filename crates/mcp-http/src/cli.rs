@@ -144,14 +144,13 @@ impl Options {
             config: self.config.clone(),
             roots: self.roots.clone(),
             toolsets: self.toolsets.clone(),
-            results: None,
-            role: None,
             policy: self.policy.clone(),
             audit: self.audit.clone(),
             others: http_flags
                 .into_iter()
                 .filter_map(|(key, flag, given)| Some((key, flag, given.clone()?)))
                 .collect(),
+            ..SettingFlags::default()
         }
     }
 }
@@ -380,6 +379,9 @@ pub(crate) struct NewTokenArgs {
     /// Folder that it may use; give it several times for several. Default: all that the server may
     #[arg(long = "only-root", value_name = "DIR")]
     pub(crate) only_roots: Vec<PathBuf>,
+    /// Remote on which its tools work: the NAME of a [remotes.NAME] in the configuration. Default: this machine
+    #[arg(long, value_name = "NAME", conflicts_with = "only_roots")]
+    pub(crate) remote: Option<String>,
     /// Time after which it expires: 12h, 30d, 8w, never
     #[arg(long, value_name = "TIME", default_value = "90d")]
     pub(crate) expires: String,

@@ -32,6 +32,8 @@ mod process_usage;
 mod recent_calls;
 mod refusal;
 mod refusal_reason;
+#[cfg(feature = "remotes")]
+mod remote_hosts;
 mod response;
 mod response_guard;
 mod router;

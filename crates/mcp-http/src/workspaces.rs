@@ -1,5 +1,8 @@
 //! The tools over the roots of each caller.
 
+use crate::auth::principal::Principal;
+#[cfg(feature = "remotes")]
+use crate::remote_hosts::RemoteHosts;
 use core_tools::mcp::{AuditLevel, Host, HostError, WorkspaceEffects};
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
@@ -26,6 +29,9 @@ pub(crate) struct Workspaces {
     effects: WorkspaceEffects,
     /// The host over all the roots.
     full_host: Host,
+    /// The hosts of callers whose tools work on remotes.
+    #[cfg(feature = "remotes")]
+    pub(crate) remotes: RemoteHosts,
     /// The hosts over fewer roots.
     hosts_by_roots: Mutex<HashMap<Arc<[PathBuf]>, Host>>,
     /// The confinement of what the tools run, in words.
@@ -52,6 +58,11 @@ pub(crate) enum WorkspacesError {
     Host(#[from] HostError),
     #[error("more than {MAX_CHOICES} choices of roots")]
     TooManyChoices,
+    #[cfg(feature = "remotes")]
+    #[error("more callers than may have remotes")]
+    TooManyRemotes,
+    #[error("the configuration has no [remotes.{name}]")]
+    NoSuchRemote { name: String },
     #[error("the root {} of a token lies in no root of the server", .root.display())]
     RootOutside { root: PathBuf },
 }
@@ -94,8 +105,12 @@ impl Workspaces {
             .audit_level(audit_level)
             .multi_tenant(true)
             .build()?;
+        #[cfg(feature = "remotes")]
+        let remotes = RemoteHosts::new(&settings)?;
         Ok(Self {
             settings,
+            #[cfg(feature = "remotes")]
+            remotes,
             runner,
             agents,
             facts,
@@ -116,6 +131,24 @@ impl Workspaces {
     /// Returns the host over all the roots.
     pub(crate) fn full_host(&self) -> &Host {
         &self.full_host
+    }
+
+    /// Returns the host of `caller`: on its remote, if `principal` has one, else over its roots.
+    pub(crate) fn host_of(&self, principal: &Principal, caller: &Caller) -> Result<Host, WorkspacesError> {
+        let Some(template) = &principal.remote else { return self.host(&principal.roots) };
+        #[cfg(feature = "remotes")]
+        return self.remotes.host(
+            &self.settings,
+            &self.agents,
+            &self.full_host,
+            (&principal.name, template),
+            caller,
+        );
+        #[cfg(not(feature = "remotes"))]
+        {
+            let _ = caller;
+            Err(WorkspacesError::NoSuchRemote { name: template.to_string() })
+        }
     }
 
     /// Returns the host over `roots`, or over all where that is empty.
@@ -185,6 +218,8 @@ impl Workspaces {
     /// Ends the programs that `principal` has running in the background.
     pub(crate) fn end_programs(&self, principal: &str) {
         self.hosts().iter().for_each(|host| host.release_caller(principal));
+        #[cfg(feature = "remotes")]
+        self.remotes.release(principal);
     }
 }
 

@@ -41,6 +41,10 @@ mod new;
 mod output;
 mod policy;
 mod print_config;
+#[cfg(all(feature = "remotes", unix))]
+mod remote_server;
+#[cfg(all(feature = "remotes", unix))]
+mod remotes;
 mod serve;
 #[cfg(all(feature = "sessions", unix))]
 mod session;
@@ -74,7 +78,7 @@ pub fn main(program: Program) -> ExitCode {
     // As the first process of a container (`docker run -i`) it must wait for orphaned processes, and the server cannot do
     // so without taking the exit codes of its own children: so the server runs in a child of this process.
     #[cfg(target_os = "linux")]
-    if cli.command.is_none() {
+    if serves(&cli) {
         match server_setup::container_init::run_below() {
             Ok(Some(code)) => return code,
             Ok(None) => {}
@@ -92,6 +96,33 @@ pub fn main(program: Program) -> ExitCode {
     }
 }
 
+/// Returns true if this process is to serve, to a client or to the server in front of a remote.
+#[cfg(target_os = "linux")]
+fn serves(cli: &Cli) -> bool {
+    match cli.command {
+        None => true,
+        #[cfg(feature = "remotes")]
+        Some(Command::RemoteServer) => true,
+        _ => false,
+    }
+}
+
+/// Refuses a remote for a subcommand that works on this machine alone.
+fn check_remote(cli: &Cli) -> Result<(), Error> {
+    let works_there = matches!(
+        cli.command,
+        None | Some(
+            Command::Call { .. } | Command::Tools { .. } | Command::Index(_) | Command::PrintConfig(_)
+        )
+    );
+    match cli.options.remote() {
+        Some(_) if !works_there => Err(Error::Argument(
+            "--remote: this subcommand works on this machine alone; serving, `call` and `tools` take a remote".to_owned(),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Returns true on a terminal: a person has started the program, and no client.
 fn nobody_speaks_to_it() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
@@ -99,6 +130,7 @@ fn nobody_speaks_to_it() -> bool {
 
 /// Runs the subcommand, or serves.
 fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
+    check_remote(&cli)?;
     match cli.command {
         Some(Command::PrintConfig(arguments)) => {
             return print_config::print_config(&arguments, &cli.options);
@@ -116,6 +148,8 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
         Some(Command::Hook { command }) => return hook::run(program, &cli.options, command),
         #[cfg(all(feature = "hooks", target_os = "linux"))]
         Some(Command::Exec(arguments)) => return exec::exec(program, &cli.options, &arguments),
+        #[cfg(all(feature = "remotes", unix))]
+        Some(Command::RemoteServer) => return remote_server::run(program, &cli.options),
         #[cfg(all(feature = "hooks", unix))]
         Some(Command::CodexEnvironment(arguments)) if let Some(command) = arguments.command => {
             return codex_environment::change_settings(&cli.options, &arguments, command);
@@ -162,6 +196,8 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
             runtime.block_on(codex_environment::run(settings, &arguments))
         }
         Some(Command::Tools { json, markdown }) => Ok(call::tools(&setup::server(settings)?, json, markdown)),
+        #[cfg(all(feature = "remotes", unix))]
+        Some(Command::Remotes { command }) => runtime.block_on(remotes::run(&settings, command)),
         Some(Command::Index(arguments)) => index::index(settings, &arguments),
         Some(Command::Call { tool: Some(tool), help: true, .. }) => {
             call::parameters(&setup::server(settings)?, &tool)

@@ -26,20 +26,27 @@ pub(crate) async fn serve(server: LocalServer) -> ExitCode {
     // A task of its own, so that a signal is seen while the connection is still being made.
     let signals = tokio::spawn(cancel_on_signal(ending.clone()));
     let runner = server.runner.clone();
+    let shutdown_limit = shutdown_limit(&server);
     let reloads = server.policy_file.clone().map(|path| {
         let host = server.host.clone();
         let apply = move |policy| host.replace_policy(policy);
-        let (workspace, effects) = server.checked.clone();
-        let caller = server.caller.clone();
-        let check = move |policy: &_| policy::check_exclusions(policy, &caller, &workspace, &effects);
+        let policy_check = server.policy_check.clone();
+        let check = move |policy: &_| policy_check.check(policy);
         tokio::spawn(policy::watch(path, server.facts.clone(), check, apply))
     });
     // Begins with `ending` and not after the connection: both have the same short time.
     let commands_ended = {
         let ending = ending.clone();
         let sessions = server.sessions.clone();
+        #[cfg(all(feature = "remotes", unix))]
+        let remote = server.remote.clone();
         tokio::spawn(async move {
             ending.cancelled().await;
+            // First: what was created is destroyed by commands.
+            #[cfg(all(feature = "remotes", unix))]
+            if let Some(remote) = remote {
+                remote.end(shutdown_limit).await;
+            }
             #[cfg(all(feature = "sessions", unix))]
             tokio::join!(runner.shutdown(COMMAND_GRACE), sessions.shutdown(COMMAND_GRACE));
             #[cfg(not(all(feature = "sessions", unix)))]
@@ -54,7 +61,7 @@ pub(crate) async fn serve(server: LocalServer) -> ExitCode {
         let (ending, progress) = (ending.clone(), transport.write_progress());
         async move {
             ending.cancelled().await;
-            tokio::time::sleep(SHUTDOWN_LIMIT.saturating_sub(LAST_READ)).await;
+            tokio::time::sleep(shutdown_limit.saturating_sub(LAST_READ)).await;
             progress.stalled(LAST_READ).await;
         }
     };
@@ -99,6 +106,20 @@ pub(crate) async fn serve(server: LocalServer) -> ExitCode {
         reloads.abort();
     }
     code
+}
+
+/// Returns the time from the signal or the end of input to the end of the process. Destroying what was created for a remote
+/// may take longer than ending commands; if the client does not wait, the next server destroys it.
+fn shutdown_limit(server: &LocalServer) -> Duration {
+    /// The time that an engine has to destroy a container or to cancel a job.
+    #[cfg(all(feature = "remotes", unix))]
+    const DESTROY_LIMIT: Duration = Duration::from_secs(20);
+    #[cfg(all(feature = "remotes", unix))]
+    if server.remote.as_ref().is_some_and(|remote| remote.settings().kind.has_lease()) {
+        return DESTROY_LIMIT;
+    }
+    let _ = server;
+    SHUTDOWN_LIMIT
 }
 
 /// Cancels `ending` at the first signal that asks a process to end.

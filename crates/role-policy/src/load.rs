@@ -206,7 +206,7 @@ impl<'a> PolicyLoader<'a> {
                 .collect(),
             known,
         };
-        let policy = Policy { compiled: Arc::new(compiled), narrowing: None };
+        let policy = Policy { compiled: Arc::new(compiled), narrowing: None, asked_by: None };
         if self.checks == MeaningChecks::Skipped {
             return policy;
         }

@@ -26,6 +26,8 @@ pub struct Policy {
     pub(crate) compiled: Arc<CompiledPolicy>,
     /// Another policy that must allow what this one allows.
     pub(crate) narrowing: Option<Arc<Policy>>,
+    /// The server that has asked the persons about calls before it passed them on, if one has.
+    pub(crate) asked_by: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -128,6 +130,7 @@ impl Policy {
                 known: Arc::default(),
             }),
             narrowing: None,
+            asked_by: None,
         }
     }
 
@@ -136,7 +139,14 @@ impl Policy {
     /// the narrowing of the first.
     #[must_use]
     pub fn narrowed_by(&self, other: &Self) -> Self {
-        Self { compiled: Arc::clone(&self.compiled), narrowing: Some(Arc::new(other.clone())) }
+        Self { narrowing: Some(Arc::new(other.clone())), ..self.clone() }
+    }
+
+    /// Returns this policy for calls that `server` has judged by it and passed on: it has asked the persons whom the policy
+    /// asks, so that nobody is asked a second time. Everything else is judged as before.
+    #[must_use]
+    pub fn for_calls_asked_about_by(&self, server: impl Into<Arc<str>>) -> Self {
+        Self { asked_by: Some(server.into()), ..self.clone() }
     }
 
     /// Returns true if `caller` may know that the tool exists. Nothing but roles and tool decides this: a caller that
@@ -178,7 +188,14 @@ impl Policy {
             None => {
                 Ok(Authorized::new(call, Decision { rule: judgement.rule, approver: None }, judgement.scope))
             }
-            Some(request) => Err(Refusal::Approval(request)),
+            Some(request) => match &self.asked_by {
+                Some(server) => {
+                    let decision =
+                        Decision { rule: Arc::clone(request.rule()), approver: Some(Arc::clone(server)) };
+                    Ok(Authorized::new(call, decision, judgement.scope))
+                }
+                None => Err(Refusal::Approval(request)),
+            },
         }
     }
 

@@ -39,6 +39,36 @@ pub enum Error {
     /// The redactor cannot be built.
     #[error(transparent)]
     Redaction(#[from] core_tools::redact::Error),
+    /// The flag `--remote` names no remote that could be used.
+    #[cfg(all(feature = "remotes", unix))]
+    #[error("--remote")]
+    Remote(#[from] remotes::RemoteNameError),
+    /// There are no remotes in this program.
+    #[cfg(not(all(feature = "remotes", unix)))]
+    #[error("--remote: this program is built without remotes")]
+    NoRemotes,
+    /// An option of a remote is given without a remote, or without a value.
+    #[cfg(all(feature = "remotes", unix))]
+    #[error("--remote-option {option:?}: expected NAME=VALUE, together with --remote")]
+    RemoteOption {
+        /// The option.
+        option: String,
+    },
+    /// A root of this machine is given for a remote.
+    #[cfg(all(feature = "remotes", unix))]
+    #[error("--root names a folder of this machine; name the one there as in --remote KIND:TARGET:/ROOT")]
+    RootWithRemote,
+    /// The server in front demands a root that is not here, or that the operator here does not allow.
+    #[cfg(all(feature = "remotes", unix))]
+    #[error("the root {} is not here, or not one that this far end may serve", .root.display())]
+    RootNotAllowed {
+        /// The root.
+        root: PathBuf,
+    },
+    /// The server in front names no role.
+    #[cfg(all(feature = "remotes", unix))]
+    #[error("the server in front names no role")]
+    NoRole,
     /// A root cannot be opened.
     #[error(transparent)]
     Workspace(#[from] core_tools::workspace::Error),

@@ -36,6 +36,8 @@ pub mod policy;
 mod program;
 pub mod protected_files;
 pub mod read_settings;
+#[cfg(all(feature = "remotes", unix))]
+pub mod remote;
 mod real_paths;
 pub mod resources;
 #[cfg(all(feature = "sessions", unix))]

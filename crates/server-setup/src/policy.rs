@@ -16,6 +16,9 @@ use error_causes::chain;
 /// # Errors
 /// The file cannot be read, others may write to it, or everything that is wrong in it.
 pub fn configured(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, Error> {
+    if let Some(text) = &settings.policy_text {
+        return Ok(Policy::load(text, "the policy of the server in front", tools)?);
+    }
     match settings.config.policy.file.as_ref() {
         None => {
             let (name, text) = settings.program.policy();
@@ -36,7 +39,8 @@ pub fn configured(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded
 /// As [`configured`].
 pub fn at_start(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<LoadedPolicy, Error> {
     let program = &settings.program;
-    if settings.config.policy.file.is_some() || program.has_own_roles() || program.own_toolset.is_some() {
+    let has_own_text = settings.policy_text.is_some() || settings.config.policy.file.is_some();
+    if has_own_text || program.has_own_roles() || program.own_toolset.is_some() {
         return configured(settings, tools);
     }
     Ok(Policy::builtin_unchecked(tools)?)

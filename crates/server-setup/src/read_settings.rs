@@ -31,28 +31,13 @@ pub fn read(
     let folder = std::env::current_dir().map_err(Error::CurrentFolder)?;
     let folder = program.default_root(folder);
     let variables = variables(std::env::vars_os())?;
-    let mut config = Config::load(&folder, variables.iter().cloned(), flags)?;
+    let config = Config::load(&folder, variables.iter().cloned(), flags)?;
     let broad_root = if config.roots.is_empty() { BroadRoot::of(&folder) } else { None };
     let roots = if config.roots.is_empty() { vec![folder] } else { config.roots.to_vec() };
-    let values = secret_values(&mut config, &variables);
-    // The runner hides these values before it cuts output: the redactor would not find half of one.
-    let secrets = if *config.redaction.enabled { Secrets::new(&values) } else { Secrets::default() };
-    let redaction = redact::RedactionOptions::default().enabled(*config.redaction.enabled).values(values);
-    let redactor = Redactor::new(redaction)?;
-    let temporary_folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    #[allow(unused_mut, reason = "sessions are for Unix alone, and not for every server")]
-    let mut settings = Settings {
-        program,
-        config,
-        roots,
-        broad_root,
-        redactor,
-        secrets,
-        temporary_folder,
-        agent_command,
-        session: None,
-        withheld: Vec::new(),
-    };
+    #[allow(unused_mut, reason = "sessions and remotes are for Unix alone, and not for every server")]
+    let mut settings = combined(program, config, roots, broad_root, &variables)?;
+    settings.agent_command = agent_command;
+    apply_remote(&mut settings, flags)?;
     #[cfg(all(feature = "sessions", unix))]
     if let Some(credential) = std::env::var_os(CREDENTIAL_VARIABLE) {
         let session = session_identity::ask_supervisor(&settings, credential.to_string_lossy().into_owned());
@@ -66,24 +51,94 @@ pub fn read(
     Ok(settings)
 }
 
+/// Returns the settings of a server with this configuration and these roots, whatever the environment says.
+///
+/// # Errors
+/// The redactor cannot be built.
+#[cfg(all(feature = "remotes", unix))]
+pub(crate) fn with_config(
+    program: Program,
+    config: Config,
+    roots: Vec<PathBuf>,
+    broad_root: Option<BroadRoot>,
+) -> Result<Settings, Error> {
+    // Only for the values that are masked.
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect::<Vec<_>>();
+    combined(program, config, roots, broad_root, &variables)
+}
+
+fn combined(
+    program: Program,
+    mut config: Config,
+    roots: Vec<PathBuf>,
+    broad_root: Option<BroadRoot>,
+    variables: &[(String, String)],
+) -> Result<Settings, Error> {
+    let values = secret_values(&mut config, variables);
+    // The runner hides these values before it cuts output: the redactor would not find half of one.
+    let secrets = if *config.redaction.enabled { Secrets::new(&values) } else { Secrets::default() };
+    let redaction = redact::RedactionOptions::default().enabled(*config.redaction.enabled).values(values);
+    let redactor = Redactor::new(redaction)?;
+    let temporary_folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    Ok(Settings {
+        program,
+        config,
+        roots,
+        broad_root,
+        redactor,
+        secrets,
+        temporary_folder,
+        agent_command: None,
+        session: None,
+        policy_text: None,
+        asked_by: None,
+        #[cfg(all(feature = "remotes", unix))]
+        remote: None,
+        withheld: Vec::new(),
+    })
+}
+
+/// Finds the remote that the flags name.
+#[cfg(all(feature = "remotes", unix))]
+fn apply_remote(settings: &mut Settings, flags: &SettingFlags) -> Result<(), Error> {
+    let Some(name) = &flags.remote else {
+        return match flags.remote_options.first() {
+            Some(option) => Err(Error::RemoteOption { option: option.clone() }),
+            None => Ok(()),
+        };
+    };
+    if !flags.roots.is_empty() {
+        return Err(Error::RootWithRemote);
+    }
+    let option = |option: &String| match option.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => Err(Error::RemoteOption { option: option.clone() }),
+    };
+    let options = flags.remote_options.iter().map(option).collect::<Result<_, _>>()?;
+    settings.remote = Some(remotes::RemoteSettings::named(name, options, &settings.config.remotes)?);
+    // The folder that this server was started in is not served.
+    settings.broad_root = None;
+    Ok(())
+}
+
+/// Refuses a remote, as this program is built without remotes.
+#[cfg(not(all(feature = "remotes", unix)))]
+fn apply_remote(_: &mut Settings, flags: &SettingFlags) -> Result<(), Error> {
+    match flags.remote {
+        Some(_) => Err(Error::NoRemotes),
+        None => Ok(()),
+    }
+}
+
 /// Returns the default settings of a server of the current folder, without environment and configuration.
 ///
 /// # Errors
 /// The current folder cannot be found.
 pub fn defaults(program: Program) -> Result<Settings, Error> {
     let folder = std::env::current_dir().map_err(Error::CurrentFolder)?;
-    Ok(Settings {
-        program,
-        config: Config::default(),
-        roots: vec![folder],
-        broad_root: None,
-        redactor: Redactor::new(redact::RedactionOptions::default())?,
-        secrets: Secrets::default(),
-        temporary_folder: None,
-        agent_command: None,
-        session: None,
-        withheld: Vec::new(),
-    })
+    combined(program, Config::default(), vec![folder], None, &[])
 }
 
 /// Returns the environment as text.

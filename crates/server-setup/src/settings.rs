@@ -31,6 +31,13 @@ pub struct Settings {
     pub agent_command: Option<String>,
     /// The session that this server runs in, or the reason why its credential is not valid.
     pub session: Option<Result<SessionIdentity, Arc<Error>>>,
+    /// The text of the policy that the server in front has sent. Used in place of a file, at the far end of a remote alone.
+    pub policy_text: Option<String>,
+    /// The server that has asked persons about calls before it passes them on, at the far end of a remote.
+    pub asked_by: Option<&'static str>,
+    /// The remote on which tools work. None: this machine.
+    #[cfg(all(feature = "remotes", unix))]
+    pub remote: Option<remotes::RemoteSettings>,
     /// Variables of this process that are meant for the server alone, so that no program gets them. None by default.
     pub withheld: Vec<String>,
 }

@@ -15,7 +15,6 @@ use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{
     AuditLevel, Connection, Host, HostBuilder, HostLimits, ToolSelection, Toolset, WorkspaceEffects,
 };
-use core_tools::workspace::Workspace;
 use process_runner::Runner;
 use role_policy::{Caller, Policy, ToolFacts};
 use std::path::PathBuf;
@@ -26,7 +25,7 @@ use std::time::Duration;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LocalServer {
-    program: Program,
+    pub(crate) program: Program,
     /// The tools.
     pub host: Host,
     /// The caller, who makes every call.
@@ -39,27 +38,56 @@ pub struct LocalServer {
     pub environment: String,
     /// The policy file, which a server watches for changes.
     pub policy_file: Option<PathBuf>,
-    /// The workspace and the resolution of paths that a changed policy must fit.
-    pub checked: (Arc<Workspace>, WorkspaceEffects),
+    /// The check that a changed policy fits this server.
+    pub policy_check: PolicyCheck,
     /// The facts of every tool that there could be, for which a changed policy is loaded.
     pub facts: Vec<ToolFacts<'static>>,
     /// The service for sessions, including those that end with this server.
     pub sessions: SessionHandle,
-    narrowing: Arc<RootNarrowing>,
+    /// The remote on which the tools work, if it is not this machine.
+    #[cfg(all(feature = "remotes", unix))]
+    pub remote: Option<remotes::Remote>,
+    pub(crate) narrowing: Option<Arc<RootNarrowing>>,
+}
+
+/// The check that a policy fits a server. Cheap to clone.
+#[derive(Clone)]
+pub struct PolicyCheck(Arc<dyn Fn(&Policy) -> Result<(), Error> + Send + Sync>);
+
+impl PolicyCheck {
+    pub(crate) fn new(check: impl Fn(&Policy) -> Result<(), Error> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    /// Checks a policy.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn check(&self, policy: &Policy) -> Result<(), Error> {
+        (self.0)(policy)
+    }
+}
+
+impl std::fmt::Debug for PolicyCheck {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PolicyCheck")
+    }
 }
 
 impl LocalServer {
     /// Returns the connection that a transport serves.
     pub fn connection(&self) -> Connection {
-        let narrowing = Arc::clone(&self.narrowing);
-        Connection::new(
+        let connection = Connection::new(
             self.host.clone(),
             self.caller.clone(),
             self.program.name,
             self.program.version,
             instructions(&self.host, &self.caller),
-        )
-        .narrowed_by_client(move |offered| narrowing.host(offered))
+        );
+        match self.narrowing.clone() {
+            Some(narrowing) => connection.narrowed_by_client(move |offered| narrowing.host(offered)),
+            None => connection,
+        }
     }
 }
 
@@ -68,6 +96,10 @@ impl LocalServer {
 /// # Errors
 /// Something that the settings name cannot be used, or does not fit the rest.
 pub fn server(settings: Settings) -> Result<LocalServer, Error> {
+    #[cfg(all(feature = "remotes", unix))]
+    if let Some(remote) = settings.remote.clone() {
+        return crate::remote::remote_server(settings, remote);
+    }
     let workspace = Arc::new(workspace(&settings)?);
     let runner = runner(&settings)?;
     for warning in &settings.config.warnings {
@@ -80,7 +112,10 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let callers = Callers::One(&sessions);
     let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
     let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
-    let loaded = policy::at_start(&settings, &facts)?;
+    let mut loaded = policy::at_start(&settings, &facts)?;
+    if let Some(server) = settings.asked_by {
+        loaded.policy = loaded.policy.for_calls_asked_about_by(server);
+    }
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
@@ -99,7 +134,10 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let environment = environment::for_caller(&settings, &runner, &loaded.policy, &caller, &facts);
     let environment_summary = environment.to_string();
     deferred_environment.set(environment);
-    let checked = (Arc::clone(&workspace), effects.clone());
+    let policy_check = {
+        let (workspace, effects, caller) = (Arc::clone(&workspace), effects.clone(), caller.clone());
+        PolicyCheck::new(move |policy| policy::check_exclusions(policy, &caller, &workspace, &effects))
+    };
     let approvals = approvals::of_one(&settings, &workspace);
     let mut host = host(&settings, loaded.policy).approvals(approvals).roots(workspace.roots());
     for toolset in toolsets {
@@ -124,9 +162,11 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
         environment: environment_summary,
         policy_file,
         facts,
-        checked,
+        policy_check,
         sessions,
-        narrowing,
+        #[cfg(all(feature = "remotes", unix))]
+        remote: None,
+        narrowing: Some(narrowing),
     })
 }
 

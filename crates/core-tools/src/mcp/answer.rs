@@ -132,6 +132,33 @@ impl Answer {
         Self { text: Some(error.0.clone()), failed: true, is_error: true, ..Self::default() }
     }
 
+    /// An answer that another server has sent: the text of each block, the object, and whether the work failed.
+    pub(crate) fn received(
+        texts: Vec<String>,
+        structured: Option<Value>,
+        media: Vec<AnswerMedia>,
+        failed: bool,
+    ) -> Self {
+        let mut texts = texts.into_iter();
+        let mut answer = Self { text: texts.next(), more: texts.collect(), structured, media, failed, ..Self::default() };
+        answer.is_error = failed && answer.structured.is_none() && answer.more.is_empty() && answer.media.is_empty();
+        if answer.structured.is_some() {
+            // A text that only repeats the object was cut to be sent beside it, and is not what an answer as text needs.
+            let without_text = Self { text: None, ..answer.clone() };
+            if without_text.text_beside_object() == answer.text.as_deref().unwrap_or_default() {
+                answer = without_text;
+            }
+        }
+        answer
+    }
+
+    /// Returns the text that is sent beside the object.
+    fn text_beside_object(&self) -> String {
+        let mut text = Self { more: Vec::new(), ..self.clone() }.to_text();
+        truncate_to(&mut text, MAX_TEXT_BESIDE_OBJECT_BYTES, "; structuredContent has all of it", self.kept);
+        text
+    }
+
     /// Keeps more of the text's beginning than of its end where it is too long.
     #[must_use]
     #[cfg(feature = "testing")]

@@ -39,12 +39,14 @@ mod approval;
 mod arguments;
 mod audit;
 mod call_context;
+mod call_result;
 mod call_tools;
 mod client_roots;
 mod connection;
 pub mod discovery;
 mod effects;
 mod errors;
+mod forwarding;
 mod found_tools;
 mod handler;
 mod host;
@@ -60,6 +62,7 @@ mod progress;
 mod progress_notifications;
 mod rate_limiter;
 mod reference;
+mod remote_effects;
 mod schema;
 mod schema_file;
 mod search_hints;
@@ -99,8 +102,10 @@ pub use audit::{
     summarize_arguments,
 };
 pub use call_context::CallContext;
+pub use call_result::InvalidCallResult;
 pub use connection::{Connection, RequestContext};
 pub use effects::{WorkspaceEffects, workspace_within};
+pub use forwarding::{CallForwarder, ForwardedCall};
 pub use host::{Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::HostLimits;
 pub use observer::CallObserver;
@@ -110,6 +115,7 @@ pub use permits::{
 };
 pub use presets::PRESETS;
 pub use progress::{ProgressEvent, ProgressReporter};
+pub use remote_effects::RemoteEffects;
 /// The effect of an argument of a tool: the paths, programs or roles that it reaches, declared for policies to judge.
 pub use role_policy::Effect;
 /// The token bucket behind every limit of so many in a span of time.

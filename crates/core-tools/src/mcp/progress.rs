@@ -67,6 +67,24 @@ impl ProgressReporter {
         }
     }
 
+    /// Adds what another server has reported to what the client has not been sent yet. Past 64 KiB it takes the place of
+    /// that: nobody here bounds how much a server reports.
+    pub fn relay(&self, message: &str) {
+        const MAX_BYTES: usize = 64 * 1024;
+        let message = &message[..message.floor_char_boundary(MAX_BYTES)];
+        if let Some(listener) = &self.listener {
+            return listener(ProgressEvent::Status(message));
+        }
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        match latest.as_mut().filter(|text| text.len() + message.len() < MAX_BYTES) {
+            Some(text) => {
+                text.push('\n');
+                text.push_str(message);
+            }
+            None => *latest = Some(message.to_owned()),
+        }
+    }
+
     /// Reports a line of a program's output. A client is sent the newest line, a listener every line.
     pub fn output_line(&self, line: &str) {
         match &self.listener {

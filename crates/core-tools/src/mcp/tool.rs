@@ -396,6 +396,19 @@ impl Tool {
         (self.handler)(call.into_arguments(), context)
     }
 
+    /// Replaces the function that does the work, and everything that it keeps beyond a call.
+    pub(crate) fn with_handler(
+        mut self,
+        handler: impl Fn(Map<String, Value>, CallContext) -> BoxFuture<'static, Result<Answer, ToolError>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        (self.release_caller, self.take_leftovers, self.list_background) = (None, None, None);
+        self.handler = Arc::new(handler);
+        self
+    }
+
     /// Returns the entry of a list. All four hints are always present, because a client assumes the worst of a missing
     /// one.
     pub(crate) fn listed(&self, format: AnswerFormat) -> rmcp::model::Tool {

@@ -3,7 +3,7 @@
 
 use super::bearer::TokenId;
 use super::error::{AuthError, RefusedCaller, RefusedIdentity};
-use super::jwt::JwtVerifier;
+use super::jwt::{JwtVerifier, VerifiedToken};
 use super::principal::Principal;
 use super::tokens::ActiveTokens;
 use crate::limits::caller_limits::CallerLimits;
@@ -135,6 +135,7 @@ impl Authenticator {
                 name: Arc::clone(&token.name),
                 role: token.role.clone(),
                 roots: Arc::clone(&token.roots),
+                remote: token.remote.clone(),
                 limits: token.limits.clone(),
                 revoked: token.revoked.clone(),
                 expires_at: None,
@@ -149,7 +150,8 @@ impl Authenticator {
         let verified = jwts.verify(bearer).await?;
         // With a prefix that no name of a token has, so that no subject can pass for one.
         let name: Arc<str> = format!("jwt:{}", verified.subject).into();
-        Ok(Principal { expires_at: Some(verified.expires_at), ..self.principal(name, verified.role) })
+        let VerifiedToken { role, remote, expires_at, .. } = verified;
+        Ok(Principal { remote, expires_at: Some(expires_at), ..self.principal(name, role) })
     }
 
     /// Returns the caller of a request that presents nothing.
@@ -177,6 +179,7 @@ impl Authenticator {
             name,
             role,
             roots: Arc::default(),
+            remote: None,
             limits: self.limits.clone(),
             revoked,
             expires_at: None,

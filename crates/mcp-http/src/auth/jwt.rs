@@ -24,6 +24,8 @@ pub(crate) struct JwtVerifier {
     scope: Option<String>,
     algorithms: Vec<SignatureAlgorithm>,
     rules: Vec<RoleRule>,
+    /// The rules that give a remote to a caller.
+    remotes: Vec<RoleRule>,
     source: IssuerKeySource,
     keys: RwLock<Arc<Vec<SigningKey>>>,
     /// The time of the last fetch of the keys.
@@ -35,6 +37,8 @@ pub(crate) struct JwtVerifier {
 pub(crate) struct VerifiedToken {
     pub(crate) subject: String,
     pub(crate) role: String,
+    /// The remote on which the bearer's tools work, if a claim names one.
+    pub(crate) remote: Option<Arc<str>>,
     /// The time at which the token expires, with the leeway for clocks.
     pub(crate) expires_at: SystemTime,
 }
@@ -152,6 +156,7 @@ impl JwtVerifier {
             scope: http.jwt_scope.value.clone(),
             algorithms: http.jwt_algorithms.iter().map(algorithm).collect::<Result<_, _>>()?,
             rules: http.jwt_roles.iter().map(|rule| RoleRule::parse(rule)).collect::<Result<_, _>>()?,
+            remotes: http.jwt_remotes.iter().map(|rule| RoleRule::parse(rule)).collect::<Result<_, _>>()?,
             source,
             keys: RwLock::default(),
             fetched_at: Mutex::default(),
@@ -344,6 +349,7 @@ impl JwtVerifier {
         Ok(VerifiedToken {
             subject: subject.to_owned(),
             role: rule.role.clone(),
+            remote: self.remotes.iter().find(|rule| rule.matches(claims)).map(|rule| rule.role.as_str().into()),
             expires_at: expiry + LEEWAY,
         })
     }

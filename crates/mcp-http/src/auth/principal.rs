@@ -15,6 +15,8 @@ pub(crate) struct Principal {
     pub(crate) role: String,
     /// The roots that the caller may use; empty for all that the server may.
     pub(crate) roots: Arc<[PathBuf]>,
+    /// The name of the remote on which its tools work, if it is not this machine.
+    pub(crate) remote: Option<Arc<str>>,
     /// The limits of its requests.
     pub(crate) limits: CallerLimits,
     /// Cancelled once the caller may make no further call.

@@ -1,8 +1,8 @@
-//! The rules that give a role to the claims of a JWT.
+//! The rules that give a role or a remote to the claims of a JWT.
 
 use serde_json::{Map, Value};
 
-/// A rule `CLAIM=VALUE:ROLE`.
+/// A rule `CLAIM=VALUE:ROLE`. In place of the role it may name a remote.
 #[derive(Clone, Debug)]
 pub(super) struct RoleRule {
     pub(super) claim: String,
@@ -12,7 +12,7 @@ pub(super) struct RoleRule {
 
 /// The error of a text that is no such rule. It has the text.
 #[derive(Debug, thiserror::Error)]
-#[error("http.jwt_roles: `{0}` is not a rule; expected CLAIM=VALUE:ROLE")]
+#[error("http.jwt_roles, http.jwt_remotes: `{0}` is not a rule; expected CLAIM=VALUE:ROLE or CLAIM=VALUE:REMOTE")]
 pub(crate) struct RoleRuleError(String);
 
 impl RoleRule {

@@ -29,6 +29,9 @@ pub(crate) struct TokenEntry {
     /// The roots that its bearer may use; empty for all that the server may.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) roots: Vec<PathBuf>,
+    /// The remote on which its bearer's tools work, by its name in the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) remote: Option<String>,
     /// The time at which it was made, in seconds since 1970.
     pub(crate) created: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,7 +59,7 @@ pub(crate) struct PreviousSecret {
     pub(crate) expires: u64,
 }
 
-/// The newest version of the file that is read. Version 1, which knows no rotation, is written as long as it suffices, so that
+/// The newest version of the file that is read. Version 1, which knows no rotation and no remote, is written as long as it suffices, so that
 /// 0.1.0 can read the file.
 const VERSION: u32 = 2;
 
@@ -93,6 +96,8 @@ pub(crate) enum TokenProblem {
     NoRole(String),
     #[error("the root {} of `{token}` is not absolute", .root.display())]
     RelativeRoot { root: PathBuf, token: String },
+    #[error("the token `{0}` has a remote and roots; the roots there are those of the remote")]
+    RemoteAndRoots(String),
     #[error(
         "the hash of `{0}` is not a SHA-256 in hexadecimal; remove the entry, and make its token anew with \
          `{name} token new`",
@@ -148,6 +153,9 @@ fn check(file: &TokenFile) -> Result<(), TokenProblem> {
         }
         if token.role.is_empty() {
             return Err(TokenProblem::NoRole(name()));
+        }
+        if token.remote.is_some() && !token.roots.is_empty() {
+            return Err(TokenProblem::RemoteAndRoots(name()));
         }
         if let Some(root) = token.roots.iter().find(|root| !root.is_absolute()) {
             return Err(TokenProblem::RelativeRoot { root: root.clone(), token: name() });
@@ -212,7 +220,8 @@ fn change_text<E: From<TokenFileError>>(
         _ => read(path)?,
     };
     change(&mut file)?;
-    file.version = if file.tokens.iter().any(|token| token.previous.is_some()) { VERSION } else { 1 };
+    let needs_new = |token: &TokenEntry| token.previous.is_some() || token.remote.is_some();
+    file.version = if file.tokens.iter().any(needs_new) { VERSION } else { 1 };
     let text = toml::to_string(&file).map_err(TokenFileError::Serialize)?;
     let text =
         format!("# Tokens of {0}; `{0} token` changes this file. Only hashes are kept.\n{text}", name());

@@ -21,6 +21,7 @@ pub(crate) struct ActiveToken {
     pub(crate) name: Arc<str>,
     pub(crate) role: String,
     pub(crate) roots: Arc<[PathBuf]>,
+    pub(crate) remote: Option<Arc<str>>,
     /// The limits of the token, and those of the server where it has none.
     pub(crate) limits: CallerLimits,
     /// Cancelled once the token was revoked or has expired.
@@ -83,6 +84,7 @@ impl ActiveTokens {
                     name: entry.name.as_str().into(),
                     role: entry.role.clone(),
                     roots: entry.roots.clone().into(),
+                    remote: entry.remote.as_deref().map(Into::into),
                     limits: CallerLimits {
                         calls_per_second: entry.calls_per_second.unwrap_or(defaults.calls_per_second),
                         calls_in_flight: entry.calls_in_flight.unwrap_or(defaults.calls_in_flight),
@@ -218,6 +220,7 @@ impl ActiveToken {
         self.name == other.name
             && self.role == other.role
             && self.roots == other.roots
+            && self.remote == other.remote
             && self.limits == other.limits
             && self.expires_at == other.expires_at
             && self.hash.matches(&other.hash)

@@ -31,6 +31,8 @@ pub(crate) enum TokenError {
     NoToken(String),
     #[error("the policy declares no role `{role}`; it has {declared}")]
     Role { role: String, declared: String },
+    #[error("--remote: the configuration has no [remotes.{0}]")]
+    Remote(String),
     #[error("--only-root {}", .root.display())]
     Root { root: PathBuf, source: std::io::Error },
     #[error("--only-root {} lies in no root of the server; it has {roots}", .root.display())]
@@ -62,6 +64,9 @@ pub(crate) fn run(settings: &Settings, command: TokenCommand) -> Result<ExitCode
 
 fn create(settings: &Settings, path: &Path, arguments: &NewTokenArgs) -> Result<ExitCode, TokenError> {
     check_new(settings, &arguments.name, &arguments.role)?;
+    if let Some(remote) = &arguments.remote {
+        check_remote(settings, remote)?;
+    }
     let roots = arguments
         .only_roots
         .iter()
@@ -80,6 +85,7 @@ fn create(settings: &Settings, path: &Path, arguments: &NewTokenArgs) -> Result<
             hash: hash.to_string(),
             role: arguments.role.clone(),
             roots: roots.clone(),
+            remote: arguments.remote.clone(),
             created: now,
             expires,
             calls_per_second: arguments.calls_per_second,
@@ -111,6 +117,16 @@ fn create(settings: &Settings, path: &Path, arguments: &NewTokenArgs) -> Result<
     Ok(print(&token)?)
 }
 
+/// Checks that the configuration has a remote.
+fn check_remote(settings: &Settings, name: &str) -> Result<(), TokenError> {
+    #[cfg(feature = "remotes")]
+    if settings.config.remotes.iter().any(|remote| remote.name == name) {
+        return Ok(());
+    }
+    let _ = settings;
+    Err(TokenError::Remote(name.to_owned()))
+}
+
 /// Checks the name and the role of a token that is to be made.
 pub(crate) fn check_new(settings: &Settings, name: &str, role: &str) -> Result<(), TokenError> {
     match is_name(name) {
@@ -130,6 +146,7 @@ pub(crate) fn create_first(path: &Path, name: &str, role: &str) -> Result<String
             hash: hash.to_string(),
             role: role.to_owned(),
             roots: Vec::new(),
+            remote: None,
             created: now,
             expires: Some(now + FIRST_LIFETIME),
             calls_per_second: None,
@@ -233,6 +250,7 @@ fn list(settings: &Settings, path: &Path, json: bool) -> Result<ExitCode, TokenE
             .map(|token| {
                 serde_json::json!({
                     "name": token.name, "id": token.id, "role": token.role, "roots": token.roots,
+                    "remote": token.remote,
                     "created": token.created, "expires": token.expires,
                     "expired": token.expires.is_some_and(|end| end <= now),
                     "previous_expires":
@@ -257,7 +275,11 @@ fn list(settings: &Settings, path: &Path, json: bool) -> Result<ExitCode, TokenE
             Some(end) => format!("ends in {}", format_span(end - now)),
         };
         let roots: Vec<_> = token.roots.iter().map(|root| root.display().to_string()).collect();
-        let roots = if roots.is_empty() { "all roots".to_owned() } else { roots.join(", ") };
+        let roots = match &token.remote {
+            Some(remote) => format!("remote {remote}"),
+            None if roots.is_empty() => "all roots".to_owned(),
+            None => roots.join(", "),
+        };
         let previous = token.previous.as_ref().filter(|previous| previous.expires > now);
         let previous = previous.map(|previous| {
             format!("  the secret before holds for {} more", format_span(previous.expires - now))

@@ -9,18 +9,20 @@ use axum::response::Response;
 use error_causes::chain;
 use http::{HeaderMap, StatusCode};
 
-/// Refuses a caller whose roots cannot be served.
+/// Refuses a caller whose roots or remote cannot be served.
 pub(crate) async fn resolve_workspace(
     app: App,
     mut request: Box<McpRequest>,
     next: impl Next<Box<McpRequest>>,
 ) -> Response {
     let principal = &request.principal;
-    let host = match app.workspaces.host(&principal.roots) {
+    // With the roles that are the caller's own: a remote is told those, and serves all of its requests.
+    let own = app.caller(principal, None);
+    let host = match app.workspaces.host_of(principal, &own) {
         Ok(host) => host,
         Err(error) => {
             tracing::error!("{} cannot be served: {}", principal.name, chain(&error));
-            let why = "the roots of this caller cannot be served; ask the server's operator";
+            let why = "the roots or the remote of this caller cannot be served; ask the server's operator";
             return response::rpc_error(
                 StatusCode::FORBIDDEN,
                 request.message.id.as_ref(),

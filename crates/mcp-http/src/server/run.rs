@@ -116,6 +116,8 @@ async fn run(server: BoundServer) -> Result<ExitCode, Error> {
     }
     server.cut_off.cancel();
     // After the answers were cut off, so that no call can start another program.
+    #[cfg(feature = "remotes")]
+    app.workspaces.remotes.shutdown(PROGRAMS_GRACE).await;
     app.workspaces.runner.shutdown(PROGRAMS_GRACE).await;
     #[cfg(feature = "sessions")]
     agents.shutdown(AGENTS_GRACE).await;

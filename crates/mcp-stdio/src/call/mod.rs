@@ -89,6 +89,13 @@ async fn answered(
 /// Ends background commands, and the supervisor of sessions if this process has become it: it removes its socket then,
 /// so that nobody takes it for killed.
 async fn end_what_was_started(server: &LocalServer) {
+    /// The time that an engine has to destroy what was created for the call.
+    #[cfg(all(feature = "remotes", unix))]
+    const DESTROY_LIMIT: Duration = Duration::from_secs(60);
+    #[cfg(all(feature = "remotes", unix))]
+    if let Some(remote) = &server.remote {
+        remote.end(DESTROY_LIMIT).await;
+    }
     #[cfg(all(feature = "sessions", unix))]
     tokio::join!(server.runner.shutdown(SHUTDOWN_GRACE), server.sessions.shutdown(SHUTDOWN_GRACE));
     #[cfg(not(all(feature = "sessions", unix)))]

@@ -114,6 +114,17 @@ pub(crate) enum Command {
     #[cfg(all(feature = "wrap", unix))]
     #[command(after_help = crate::wrap::EXAMPLES)]
     Wrap(Box<crate::wrap::WrapArguments>),
+    /// Be the far end of a remote: the server that the one in front starts there, by --remote
+    #[cfg(all(feature = "remotes", unix))]
+    #[command(after_help = crate::remote_server::EXAMPLES)]
+    RemoteServer,
+    /// List the kinds of remotes, those of the configuration, and what was created for them
+    #[cfg(all(feature = "remotes", unix))]
+    #[command(after_help = crate::remotes::EXAMPLES)]
+    Remotes {
+        #[command(subcommand)]
+        command: Option<crate::remotes::RemotesCommand>,
+    },
     /// Judge what an agent does with its own tools: the hook of its client
     #[cfg(feature = "hooks")]
     #[command(after_help = crate::hook::EXAMPLES)]

@@ -45,6 +45,17 @@ pub(crate) struct GlobalOptions {
     )]
     pub(crate) agent_command: Option<String>,
 
+    /// Remote on which the tools work: the NAME of a [remotes.NAME] in the configuration, or KIND:TARGET[:ROOT] such as
+    /// ssh:build-box:/src (see `remotes`)
+    #[cfg(all(feature = "remotes", unix))]
+    #[arg(long, value_name = "REMOTE", global = true)]
+    pub(crate) remote: Option<String>,
+
+    /// Option of the kind of the remote; repeat it for several options
+    #[cfg(all(feature = "remotes", unix))]
+    #[arg(long = "remote-option", value_name = "NAME=VALUE", global = true)]
+    pub(crate) remote_options: Vec<String>,
+
     /// Answer with text alone, for clients that do not show structured content
     #[arg(long, global = true)]
     pub(crate) text_only: bool,
@@ -55,6 +66,14 @@ pub(crate) struct GlobalOptions {
 }
 
 impl GlobalOptions {
+    /// Returns the remote on which the tools work, if they do.
+    pub(crate) fn remote(&self) -> Option<&str> {
+        #[cfg(all(feature = "remotes", unix))]
+        return self.remote.as_deref();
+        #[cfg(not(all(feature = "remotes", unix)))]
+        None
+    }
+
     /// Returns the options that override the configuration.
     pub(crate) fn flags(&self) -> SettingFlags {
         SettingFlags {
@@ -65,7 +84,11 @@ impl GlobalOptions {
             role: self.role.clone(),
             policy: self.policy.clone(),
             audit: self.audit.clone(),
-            others: Vec::new(),
+            #[cfg(all(feature = "remotes", unix))]
+            remote: self.remote.clone(),
+            #[cfg(all(feature = "remotes", unix))]
+            remote_options: self.remote_options.clone(),
+            ..SettingFlags::default()
         }
     }
 }

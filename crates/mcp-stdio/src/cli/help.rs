@@ -17,6 +17,7 @@ Examples:
   mcp-stdio call TOOL --help                  print what a tool takes
   mcp-stdio call read_file '{\"path\": \"README.md\", \"head\": 5}'
   mcp-stdio call run_command '{\"command\": \"cargo check\"}'
+  mcp-stdio --remote ssh:build-box:/src       serve a folder of another machine
   mcp-stdio doctor                            check that everything is in place";
 
 /// Words of examples, and whether the toolset is linked that they need. Without it, their lines are left out.

@@ -43,6 +43,12 @@ pub(crate) fn arguments(options: &GlobalOptions) -> Result<Vec<String>, Error> {
     if let Some(config) = &options.config {
         arguments.extend(["--config".to_owned(), absolute(config)?]);
     }
+    #[cfg(all(feature = "remotes", unix))]
+    {
+        arguments.extend(options.remote.iter().flat_map(|remote| ["--remote".to_owned(), remote.clone()]));
+        let remote_options = options.remote_options.iter();
+        arguments.extend(remote_options.flat_map(|option| ["--remote-option".to_owned(), option.clone()]));
+    }
     if options.text_only {
         arguments.push("--text-only".to_owned());
     }

@@ -85,6 +85,17 @@ pub enum Error {
         /// The value that was given.
         found: String,
     },
+    /// A remote cannot be used.
+    #[cfg(all(feature = "remotes", unix))]
+    #[error("{location}: remotes.{name}")]
+    Remote {
+        /// The location of what is wrong.
+        location: ConfigLocation,
+        /// The name of the remote.
+        name: String,
+        /// The problem.
+        source: remotes::TableError,
+    },
     /// A file that was found, and may have come with a project, names a root outside the folder that is served without
     /// it.
     #[error(

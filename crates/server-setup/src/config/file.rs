@@ -22,6 +22,9 @@ use did_you_mean::nearest;
 /// The name of the file that is looked for.
 pub const FILE_NAME: &str = "coretools.toml";
 
+/// The table of remotes, whose keys are names.
+const REMOTES: &str = "remotes";
+
 /// The largest file that is read. A larger one is a mistake.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -96,12 +99,38 @@ pub(super) fn apply(config: &mut Config, text: &ConfigFile) -> Result<(), Error>
         file.check_policy(config, &table)?;
         file.check_http(&table)?;
         file.check_sessions(&table)?;
+        // Their commands would run as this user.
+        file.check_absent(&table, REMOTES)?;
     }
     let folder = text.path.parent().unwrap_or(&text.path);
     for folders in [&mut config.roots, &mut config.sessions.watch] {
         folders.value.iter_mut().for_each(|path| *path = normalize(&folder.join(&*path)));
     }
     Ok(())
+}
+
+/// Applies the keys of a text that `is_allowed` takes to `config`.
+#[cfg(all(feature = "remotes", unix))]
+pub(super) fn apply_text(
+    config: &mut Config,
+    path: &Path,
+    text: &str,
+    is_allowed: impl Fn(&str) -> bool,
+) -> Result<(), Error> {
+    let file = FileText { path, text };
+    let table = file.table()?;
+    for (name, value) in &table {
+        let keys: Vec<String> = match value.get_ref() {
+            DeValue::Table(inner) if !is_allowed(name.get_ref()) => {
+                inner.keys().map(|key| format!("{}.{}", name.get_ref(), key.get_ref())).collect()
+            }
+            _ => vec![name.get_ref().to_string()],
+        };
+        if let Some(key) = keys.iter().find(|key| !is_allowed(key)) {
+            return Err(super::forwarded::not_forwarded(file.location(&name.span()), key));
+        }
+    }
+    file.apply(config, &table, "")
 }
 
 /// Refuses roots that a file which was found may not open, if they are the ones that hold.
@@ -125,7 +154,7 @@ pub(super) fn check_roots(config: &Config, text: &ConfigFile) -> Result<(), Erro
 
 /// Returns `path` without `.` and `..`, judged as text.
 // Not by `canonicalize`, which fails for a path that does not exist yet, such as that of an audit.
-fn normalize(path: &Path) -> PathBuf {
+pub(super) fn normalize(path: &Path) -> PathBuf {
     let mut normalized = PathBuf::new();
     for component in path.components() {
         match component {
@@ -140,8 +169,8 @@ fn normalize(path: &Path) -> PathBuf {
 }
 
 /// The text of a file with its path, for the locations in errors.
-struct FileText<'a> {
-    path: &'a Path,
+pub(super) struct FileText<'a> {
+    pub(super) path: &'a Path,
     text: &'a str,
 }
 
@@ -187,6 +216,8 @@ impl<'a> FileText<'a> {
                 };
                 let source = SettingSource::File { path: self.path.to_owned(), line };
                 config.roles.push(Setting { value: role.to_owned(), source });
+            } else if prefix.is_empty() && key == REMOTES {
+                self.apply_remotes(config, value)?;
             } else if prefix.is_empty() && is_table(&key) {
                 let DeValue::Table(table) = value.get_ref() else {
                     let found = describe(value.get_ref());
@@ -202,6 +233,16 @@ impl<'a> FileText<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses remotes where this program has none.
+    #[cfg(not(all(feature = "remotes", unix)))]
+    fn apply_remotes(&self, _: &mut Config, value: &Spanned<DeValue<'_>>) -> Result<(), Error> {
+        Err(Error::UnknownKey {
+            location: self.location(&value.span()),
+            key: REMOTES.to_owned(),
+            hint: "; this program is built without remotes".to_owned(),
+        })
     }
 
     /// Refuses a discovered file that turns redaction off.
@@ -354,7 +395,7 @@ impl<'a> FileText<'a> {
         }
     }
 
-    fn location(&self, span: &Range<usize>) -> ConfigLocation {
+    pub(super) fn location(&self, span: &Range<usize>) -> ConfigLocation {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         ConfigLocation::File {

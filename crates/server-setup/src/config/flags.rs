@@ -19,6 +19,10 @@ pub struct SettingFlags {
     pub policy: Option<PathBuf>,
     /// `--audit`.
     pub audit: Option<PathBuf>,
+    /// `--remote`: the name of a remote, or its kind, target and root.
+    pub remote: Option<String>,
+    /// `--remote-option`, each `NAME=VALUE`.
+    pub remote_options: Vec<String>,
     /// Further flags: key, flag, and the text that was given.
     pub others: Vec<(&'static str, &'static str, String)>,
 }

@@ -91,6 +91,9 @@ pub struct HttpTable {
     /// The roles of callers with a JWT, each `claim=value:role`. The first that fits holds; a caller whom none fits is
     /// refused. None by default.
     pub jwt_roles: Setting<Vec<String>>,
+    /// The remotes of callers with a JWT, each `claim=value:remote`. The first that fits holds; the tools of a caller whom
+    /// none fits work on this machine. None by default.
+    pub jwt_remotes: Setting<Vec<String>>,
     /// The scope that a JWT must have. None by default: any will do.
     pub jwt_scope: Setting<Option<String>>,
 }
@@ -136,6 +139,7 @@ impl Default for HttpTable {
             jwt_keys: default(None),
             jwt_algorithms: default(["RS256", "ES256", "EdDSA"].map(str::to_owned).to_vec()),
             jwt_roles: default(Vec::new()),
+            jwt_remotes: default(Vec::new()),
             jwt_scope: default(None),
         }
     }

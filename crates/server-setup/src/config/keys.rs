@@ -96,6 +96,7 @@ pub(super) const KEYS: &[&str] = &[
     "http.jwt_keys",
     "http.jwt_algorithms",
     "http.jwt_roles",
+    "http.jwt_remotes",
     "http.jwt_scope",
     "sessions.state_dir",
     "sessions.agents",
@@ -297,6 +298,7 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
         "http.jwt_keys" => visitor.visit(&mut http.jwt_keys, any()),
         "http.jwt_algorithms" => visitor.visit(&mut http.jwt_algorithms, any()),
         "http.jwt_roles" => visitor.visit(&mut http.jwt_roles, any()),
+        "http.jwt_remotes" => visitor.visit(&mut http.jwt_remotes, any()),
         "http.jwt_scope" => visitor.visit(&mut http.jwt_scope, any()),
         "sessions.state_dir" => visitor.visit(&mut config.sessions.state_dir, any()),
         "sessions.agents" => visitor.visit(&mut config.sessions.agents, any()),
@@ -399,7 +401,9 @@ pub(super) fn set_text(
     let location = match &source {
         SettingSource::Flag(name) => ConfigLocation::Flag(name),
         SettingSource::Variable(name) => ConfigLocation::Variable(name.clone()),
-        SettingSource::Default | SettingSource::File { .. } => ConfigLocation::Variable(variable(key)),
+        SettingSource::Default | SettingSource::File { .. } | SettingSource::ServerInFront => {
+            ConfigLocation::Variable(variable(key))
+        }
     };
     if let Some(Err(ValueNotAllowed { expected })) = visit(config, key, SetFromText(text, source)) {
         let found = match is_secret(key) {

@@ -68,6 +68,11 @@
 //! environment_values = true      # mask the values of variables whose name says that they are secret
 //! variables = []                 # names of further variables whose values are masked
 //!
+//! [remotes.build-box]            # a remote by its name: see the crate `remotes`
+//! kind = "ssh"
+//! target = "ci@build-box"
+//! roots = ["/src"]
+//!
 //! [http]                         # what mcp-http is told: see [`HttpTable`]
 //! listen = ["127.0.0.1:8717"]
 //! ```
@@ -96,9 +101,13 @@
 mod error;
 mod file;
 mod flags;
+#[cfg(all(feature = "remotes", unix))]
+mod forwarded;
 mod http;
 mod keys;
 mod load;
+#[cfg(all(feature = "remotes", unix))]
+mod remotes;
 mod setting;
 mod tables;
 mod value;

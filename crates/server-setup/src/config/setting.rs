@@ -39,6 +39,8 @@ pub enum SettingSource {
     Variable(String),
     /// A flag.
     Flag(&'static str),
+    /// The first message of the server in front, at the far end of a remote.
+    ServerInFront,
 }
 
 impl fmt::Display for SettingSource {
@@ -48,6 +50,7 @@ impl fmt::Display for SettingSource {
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
             Self::Variable(name) => write!(f, "environment variable {name}"),
             Self::Flag(name) => write!(f, "flag {name}"),
+            Self::ServerInFront => f.write_str("the server in front"),
         }
     }
 }

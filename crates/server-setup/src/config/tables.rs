@@ -49,6 +49,9 @@ pub struct Config {
     pub redaction: RedactionTable,
     /// `[http]`
     pub http: HttpTable,
+    /// `[remotes.NAME]`, in the order of the file.
+    #[cfg(all(feature = "remotes", unix))]
+    pub remotes: Vec<remotes::RemoteSettings>,
     /// Probable mistakes, for the log and the doctor: variables with our prefix that name no key.
     pub warnings: Vec<String>,
 }
@@ -277,6 +280,8 @@ impl Default for Config {
                 variables: default(Vec::new()),
             },
             http: HttpTable::default(),
+            #[cfg(all(feature = "remotes", unix))]
+            remotes: Vec::new(),
             warnings: Vec::new(),
         }
     }

@@ -157,6 +157,7 @@ fn every_key_of_http_has_its_documented_default() {
     http.jwt_keys = ""
     http.jwt_algorithms = ["RS256", "ES256", "EdDSA"]
     http.jwt_roles = []
+    http.jwt_remotes = []
     http.jwt_scope = ""
     "#);
 }

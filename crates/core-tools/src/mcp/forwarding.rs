@@ -1,0 +1,112 @@
+//! Tools whose work another server does: the definitions are those of this one, and so is everything that stands before
+//! and behind a call.
+
+use super::answer::{Answer, ToolError};
+use super::call_context::CallContext;
+use super::tool::Tool;
+use super::toolset::Toolset;
+use futures_util::future::{BoxFuture, FutureExt};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::Arc;
+
+/// A call that another server is to make.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ForwardedCall {
+    /// The canonical name of the tool.
+    pub tool: &'static str,
+    /// The arguments in their canonical form, as they were judged.
+    pub arguments: Map<String, Value>,
+    /// The context of the call.
+    pub context: CallContext,
+}
+
+type Forward = dyn Fn(ForwardedCall) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
+
+/// Makes calls on another server. Cheap to clone.
+#[derive(Clone)]
+pub struct CallForwarder(Arc<Forward>);
+
+impl CallForwarder {
+    /// Makes each call by `forward`. Its answer is masked and bounded here, as every answer is.
+    pub fn new<R>(forward: impl Fn(ForwardedCall) -> R + Send + Sync + 'static) -> Self
+    where
+        R: Future<Output = Result<Answer, ToolError>> + Send + 'static,
+    {
+        Self(Arc::new(move |call| forward(call).boxed()))
+    }
+}
+
+impl fmt::Debug for CallForwarder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CallForwarder")
+    }
+}
+
+impl Toolset {
+    /// Returns the same tools, whose work `forwarder` does. The tools about tools work here: what they find and call is
+    /// forwarded on its own.
+    #[must_use]
+    pub fn forwarded(self, forwarder: &CallForwarder) -> Self {
+        let forward = |tool: Tool| match tool.wants_directory() || tool.wants_to_call_tools() {
+            true => tool,
+            false => {
+                let (name, CallForwarder(forward)) = (tool.name(), forwarder.clone());
+                tool.with_handler(move |arguments, context| forward(ForwardedCall { tool: name, arguments, context }))
+            }
+        };
+        Self { name: self.name, tools: self.tools.into_iter().map(forward).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::{Host, HostBuilder, discovery};
+    use crate::redact::Redactor;
+    use role_policy::{Caller, Policy};
+    use serde_json::json;
+    use std::sync::Mutex;
+
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Greet {
+        /// Somebody
+        name: String,
+    }
+
+    #[tokio::test]
+    async fn only_what_was_checked_here_is_forwarded_and_the_answer_is_masked_here() {
+        let greet = Tool::new("greet", "Greet", "Greets.", |_: Greet, _: CallContext| async {
+            Err(ToolError::new("the work is not done here"))
+        });
+        let forwarded: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = Arc::clone(&forwarded);
+        let forwarder = CallForwarder::new(move |call: ForwardedCall| {
+            log.lock().unwrap().push(format!("{} {}", call.tool, Value::Object(call.arguments)));
+            async { Ok(Answer::text("key ghp_0123456789abcdefghijABCDEFGHIJ012345")) }
+        });
+        let toolsets = [Toolset::new("manners", [greet]), discovery::toolset()];
+        let builder = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap());
+        let host = toolsets
+            .into_iter()
+            .map(|toolset| toolset.forwarded(&forwarder))
+            .fold(builder, HostBuilder::toolset)
+            .build()
+            .unwrap();
+        let call = |tool: &'static str, arguments: Value| {
+            let context = CallContext::new(Caller::new("anyone"), Default::default());
+            let host = host.clone();
+            async move { host.call(tool, arguments.as_object().cloned().unwrap(), context).await.unwrap() }
+        };
+        assert!(call("greet", json!({"nam": 1})).await.is_failed());
+        assert!(forwarded.lock().unwrap().is_empty());
+        assert_eq!(call("greet", json!({"name": "Ada"})).await.to_text(), "key [redacted:github]");
+        // What finds and calls tools works here.
+        assert!(call("find_tools", json!({"query": "greet"})).await.to_text().contains("greet"));
+        let calls = json!({"calls": [{"tool": "greet", "arguments": {"name": "Bob"}}]});
+        let answer = call("call_tools", calls).await.to_text();
+        assert!(answer.contains("[redacted"), "{answer}");
+        assert_eq!(*forwarded.lock().unwrap(), [r#"greet {"name":"Ada"}"#, r#"greet {"name":"Bob"}"#]);
+    }
+}

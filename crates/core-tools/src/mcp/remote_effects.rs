@@ -1,0 +1,93 @@
+//! Paths and programs in the arguments of calls that are made on another machine.
+
+#[cfg(feature = "ci")]
+use crate::ci::CommandText;
+#[cfg(feature = "ci")]
+use crate::ci::command_words::ProgramLookup;
+#[cfg(feature = "filesystem")]
+use role_policy::PatchedPath;
+use role_policy::{EffectResolver, LexicalResolver, ResolveError};
+
+/// Judges by the text what calls on another machine reach: its files and programs are not known here. The server there
+/// judges again, by what it finds.
+#[derive(Clone, Debug, Default)]
+pub struct RemoteEffects {
+    roots: Vec<String>,
+}
+
+impl RemoteEffects {
+    /// Resolves paths beneath these roots there.
+    pub fn new(roots: impl IntoIterator<Item = String>) -> Self {
+        let roots = roots.into_iter().map(|root| root.trim_end_matches('/').to_owned());
+        Self { roots: roots.filter(|root| root.starts_with('/')).collect() }
+    }
+
+    /// Returns the path beneath the primary root. A path beneath another root keeps its text, so that no rule for the
+    /// primary root allows it.
+    fn beneath_root<'a>(&self, path: &'a str) -> &'a str {
+        let primary = self.roots.first().map(String::as_str);
+        match primary.and_then(|root| path.strip_prefix(root)) {
+            Some("") => ".",
+            Some(rest) => rest.strip_prefix('/').filter(|rest| !rest.starts_with('/')).unwrap_or(path),
+            None => path,
+        }
+    }
+}
+
+impl EffectResolver for RemoteEffects {
+    fn resolve_path(&self, path: &str) -> Result<String, ResolveError> {
+        LexicalResolver.resolve_path(self.beneath_root(path))
+    }
+
+    fn resolve_program(&self, word: &str) -> Result<String, ResolveError> {
+        LexicalResolver.resolve_program(word)
+    }
+
+    #[cfg(feature = "ci")]
+    fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
+        let programs = ProgramLookup::new(None, std::path::Path::new("/"));
+        CommandText::Line(line.to_owned()).words(programs).map_err(ResolveError::other)
+    }
+
+    #[cfg(feature = "ci")]
+    fn vector_words(&self, words: Vec<String>) -> Result<Vec<String>, ResolveError> {
+        let programs = ProgramLookup::new(None, std::path::Path::new("/"));
+        CommandText::Vector(words).words(programs).map_err(ResolveError::other)
+    }
+
+    #[cfg(not(feature = "ci"))]
+    fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
+        LexicalResolver.split_command(line)
+    }
+
+    #[cfg(feature = "filesystem")]
+    fn patched_paths(&self, patch: &str) -> Result<Vec<PatchedPath>, ResolveError> {
+        crate::filesystem::patched_paths(patch).map_err(ResolveError::other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_judged_beneath_the_primary_root_and_nowhere_else() {
+        let effects = RemoteEffects::new(["/src/".to_owned(), "/data".to_owned()]);
+        let resolved = |path: &str| effects.resolve_path(path).ok();
+        for (path, expected) in [
+            ("/src", Some(".")),
+            ("/src/a/b", Some("a/b")),
+            ("a/../b", Some("b")),
+            ("/srcs/a", None),
+            ("/src//etc", None),
+            ("/src/../etc", None),
+            ("/data/a", None),
+            ("/etc/passwd", None),
+            ("../x", None),
+            ("", None),
+        ] {
+            assert_eq!(resolved(path).as_deref(), expected, "{path}");
+        }
+        assert!(RemoteEffects::new(["~/app".to_owned()]).resolve_path("/home/a/app/x").is_err());
+    }
+}

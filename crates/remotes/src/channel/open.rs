@@ -1,0 +1,182 @@
+//! Opening a channel: the start of `connect`, the first message, and the text that comes before its answer.
+
+use super::pending::PendingCalls;
+use super::reader::{self, LineSource};
+use super::supervisor::{self, LastLines};
+use super::writer::{self, Lines};
+use super::Channel;
+use crate::commands::{RemoteCommand, outcome};
+use crate::error::Error;
+use crate::opening::{OpenAnswer, OpenRequest, read_answer};
+use json_rpc::line_buffer::Line;
+use json_rpc::message::Id;
+use process_runner::{CancellationToken, LeftoverPolicy, Limits, Runner, Running, Stdin};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+
+/// The text before the answer that is skipped: greetings, and what the start files of a shell print.
+const MAX_SKIPPED_BYTES: usize = 64 * 1024;
+
+/// The time that a command which has failed has to end, so that its message is complete.
+const END_TIME: Duration = Duration::from_millis(500);
+
+/// The reason why the lines of a channel are not read until its answer.
+#[derive(Debug, thiserror::Error)]
+enum OpeningFault {
+    #[error("its output cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+    #[error("more than {MAX_SKIPPED_BYTES} bytes came before an answer")]
+    TooMuchBefore,
+    #[error("no answer within {} s", .0.as_secs())]
+    NoAnswer(Duration),
+}
+
+/// The parts of a new channel.
+pub(crate) struct ChannelOptions<'a> {
+    pub(crate) runner: &'a Runner,
+    pub(crate) request: &'a OpenRequest,
+    /// The name of this program.
+    pub(crate) client: &'static str,
+    pub(crate) timeout: Duration,
+    pub(crate) idle: Option<Duration>,
+}
+
+/// Starts `connect` and opens the channel.
+pub(crate) async fn open(connect: &RemoteCommand, options: ChannelOptions<'_>) -> Result<Channel, Error> {
+    let pipes = || -> io::Result<_> { Ok((io::pipe()?, io::pipe()?)) };
+    let ((child_stdin, to_child), (from_child, child_stdout)) = pipes().map_err(Error::Channel)?;
+    let file = |end: OwnedFd| File::from(end);
+    let stderr = LastLines::default();
+    let kept = stderr.clone();
+    let command = connect
+        .in_folder(Path::new("/"), options.runner)?
+        .stdin(Stdin::File(Arc::new(file(child_stdin.into()))))
+        .stdout(file(child_stdout.into()))
+        .on_line(move |_, line| {
+            let text = line.text();
+            tracing::info!("remote: {text}");
+            kept.push(&text);
+        })
+        .limits(Limits::unlimited().capture(4096).leftovers(LeftoverPolicy::KillAll));
+    let failed = |source| Error::Command { command: connect.shown(), source };
+    let mut running = options.runner.start(command).await.map_err(failed)?;
+    let pipes = || -> io::Result<_> {
+        Ok((pipe::Sender::from_owned_fd(to_child.into())?, pipe::Receiver::from_owned_fd(from_child.into())?))
+    };
+    let (mut to_child, from_child) = pipes().map_err(Error::Channel)?;
+    let mut lines = LineSource::new(from_child);
+    let mut skipped = LastLines::default();
+    let id = Id::Text(format!("open-{}", random_hex::<16>()?));
+    let first = options.request.to_line(&id)?;
+    let answered = async {
+        // A command that ends without reading is told by its end.
+        let _ = to_child.write_all(&first).await;
+        read_until_answer(&mut lines, &id, &options.request.version, &mut skipped).await
+    };
+    let answer = match tokio::time::timeout(options.timeout, answered).await {
+        Ok(Ok(Some(answer))) => answer?,
+        Ok(Ok(None)) => {
+            drop(to_child);
+            return Err(not_opened(end_of(&mut running).await, &stderr, &skipped));
+        }
+        Ok(Err(fault)) => return Err(not_opened(fault.to_string(), &stderr, &skipped)),
+        Err(_) => {
+            let fault = OpeningFault::NoAnswer(options.timeout);
+            return Err(not_opened(fault.to_string(), &stderr, &skipped));
+        }
+    };
+    let text = skipped.text();
+    if !text.is_empty() {
+        tracing::warn!("before the server of a remote answered, something else printed: {text}");
+    }
+    Ok(start(options, running, (to_child, lines), answer))
+}
+
+/// Starts the tasks of a channel that is open.
+fn start(
+    options: ChannelOptions<'_>,
+    running: Running,
+    (to_child, from_child): (pipe::Sender, LineSource),
+    answer: OpenAnswer,
+) -> Channel {
+    let pending = Arc::new(PendingCalls::new());
+    let (lines, queued) = Lines::new();
+    let (cancellations, cancelled) = mpsc::unbounded_channel();
+    let (closing, ended) = (CancellationToken::new(), CancellationToken::new());
+    tokio::spawn(writer::write(to_child, queued, cancelled, Arc::clone(&pending), closing.clone()));
+    let reading = tokio::spawn(reader::read(from_child, Arc::clone(&pending), closing.clone()));
+    tokio::spawn(supervisor::supervise(
+        running,
+        Arc::clone(&pending),
+        options.idle,
+        closing.clone(),
+        ended.clone(),
+        reading,
+    ));
+    Channel { pending, lines, cancellations, closing, ended, answer, client: options.client }
+}
+
+/// Reads until the answer of this id. None at the end of the stream.
+async fn read_until_answer(
+    lines: &mut LineSource,
+    id: &Id,
+    version: &str,
+    skipped: &mut LastLines,
+) -> Result<Option<Result<OpenAnswer, Error>>, OpeningFault> {
+    let mut skipped_bytes = 0;
+    loop {
+        match lines.next().await? {
+            Line::Whole(line) => {
+                if let Some(answer) = read_answer(line, id, version) {
+                    return Ok(Some(answer));
+                }
+                skipped_bytes += line.len() + 1;
+                let text = String::from_utf8_lossy(&line[..line.len().min(1000)]);
+                if !text.trim().is_empty() {
+                    skipped.push(text.trim());
+                }
+            }
+            Line::TooLong { .. } => skipped_bytes = usize::MAX,
+            Line::End => return Ok(None),
+        }
+        if skipped_bytes > MAX_SKIPPED_BYTES {
+            return Err(OpeningFault::TooMuchBefore);
+        }
+    }
+}
+
+/// Returns how `connect` ended.
+async fn end_of(running: &mut Running) -> String {
+    if tokio::time::timeout(END_TIME, running.finished()).await.is_err() {
+        running.terminate_within(END_TIME);
+    }
+    match running.wait().await {
+        Ok(output) => format!("`connect` {}", outcome(&output)),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn not_opened(mut reason: String, stderr: &LastLines, skipped: &LastLines) -> Error {
+    for (name, lines) in [("standard error", stderr), ("standard output", skipped)] {
+        let text = lines.text();
+        // The end of the command has its last lines already.
+        if !text.is_empty() && !reason.contains(&text) {
+            reason.push_str(&format!("; its {name} ended with: {text}"));
+        }
+    }
+    Error::NotOpened { reason }
+}
+
+/// Returns random bytes as hexadecimal digits.
+pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, Error> {
+    let mut random = [0_u8; BYTES];
+    getrandom::fill(&mut random).map_err(Error::Random)?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}

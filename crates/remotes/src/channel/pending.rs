@@ -1,0 +1,225 @@
+//! The calls of a channel that wait for their answers.
+
+use super::OnProgress;
+use crate::error::Error;
+use json_rpc::json::{Json, JsonObject};
+use json_rpc::message::{Message, MessageKind};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::{mpsc, oneshot};
+
+type CallAnswer = Result<Map<String, Value>, Error>;
+
+/// The calls that wait, and the end of the channel.
+pub(super) struct PendingCalls(Mutex<PendingState>);
+
+struct PendingState {
+    calls: HashMap<u64, PendingCall>,
+    last_id: u64,
+    /// The reason why the channel has ended, if it has.
+    end: Option<String>,
+    /// True if something runs there that outlives calls.
+    keeps_state: bool,
+    /// The time of the last sign of life: a line from there, or the start of a call.
+    last_sign: Instant,
+    /// The time at which a call was last open.
+    last_use: Instant,
+}
+
+struct PendingCall {
+    answer: oneshot::Sender<CallAnswer>,
+    on_progress: OnProgress,
+}
+
+/// A call that waits. Dropping it before [`is_over`](Self::is_over) cancels the call there.
+#[must_use]
+pub(super) struct OpenCall {
+    id: u64,
+    pending: Arc<PendingCalls>,
+    cancellations: Option<mpsc::UnboundedSender<u64>>,
+}
+
+/// The reason why a line ends its channel.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ChannelFault {
+    #[error("a line is no message of the protocol: {0}")]
+    NoMessage(String),
+    #[error("an answer holds a number that cannot be read exactly")]
+    Number,
+}
+
+impl fmt::Debug for PendingCalls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingCalls").field("open", &self.state().calls.len()).finish_non_exhaustive()
+    }
+}
+
+impl PendingCalls {
+    pub(super) fn new() -> Self {
+        let now = Instant::now();
+        Self(Mutex::new(PendingState {
+            calls: HashMap::new(),
+            last_id: 0,
+            end: None,
+            keeps_state: false,
+            last_sign: now,
+            last_use: now,
+        }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, PendingState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn end_reason(&self) -> Option<String> {
+        self.state().end.clone()
+    }
+
+    pub(super) fn keeps_state(&self) -> bool {
+        self.state().keeps_state
+    }
+
+    pub(super) fn note_state(&self) {
+        self.state().keeps_state = true;
+    }
+
+    /// Returns the time since the last sign of life if a call is open, and the time since the last call if none is.
+    pub(super) fn silence(&self) -> Silence {
+        let state = self.state();
+        match state.calls.is_empty() {
+            true => Silence::Idle { since: state.last_use, keeps_state: state.keeps_state },
+            false => Silence::Waiting { since: state.last_sign },
+        }
+    }
+
+    /// Opens a call.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        on_progress: OnProgress,
+        cancellations: mpsc::UnboundedSender<u64>,
+    ) -> Result<(OpenCall, oneshot::Receiver<CallAnswer>), Error> {
+        let (answer, receiver) = oneshot::channel();
+        let mut state = self.state();
+        if let Some(reason) = &state.end {
+            return Err(Error::Closed { reason: reason.clone() });
+        }
+        state.last_id += 1;
+        if state.calls.is_empty() {
+            state.last_sign = Instant::now();
+        }
+        let id = state.last_id;
+        state.calls.insert(id, PendingCall { answer, on_progress });
+        Ok((OpenCall { id, pending: Arc::clone(self), cancellations: Some(cancellations) }, receiver))
+    }
+
+    /// Ends the channel: every open call fails, and no other begins. The first reason counts.
+    pub(super) fn end(&self, reason: &str) {
+        let calls = {
+            let mut state = self.state();
+            if state.end.is_none() {
+                state.end = Some(reason.to_owned());
+            }
+            std::mem::take(&mut state.calls)
+        };
+        for call in calls.into_values() {
+            // A call that nobody waits for any more needs no answer.
+            let _ = call.answer.send(Err(Error::Lost { reason: reason.to_owned() }));
+        }
+    }
+
+    /// Handles a line from there.
+    ///
+    /// # Errors
+    /// The line must end the channel.
+    pub(super) fn line(&self, line: &[u8]) -> Result<(), ChannelFault> {
+        self.state().last_sign = Instant::now();
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let message = match Message::parse(line) {
+            Ok(message) => message,
+            Err(invalid) => return Err(ChannelFault::NoMessage(invalid.problem)),
+        };
+        match &message.kind {
+            MessageKind::Response { id, succeeded } => {
+                let call = id.as_u64().and_then(|id| self.take(id));
+                // One that was cancelled, or never sent.
+                let Some(call) = call else {
+                    tracing::debug!("dropped an answer to no open call");
+                    return Ok(());
+                };
+                let answer = if *succeeded {
+                    let result = message.result_object().and_then(JsonObject::to_map);
+                    result.ok_or(ChannelFault::Number)?
+                } else {
+                    let problem = message.error_parts().map(|(_, problem)| problem).unwrap_or_default();
+                    let problem = problem.chars().take(2000).collect();
+                    let _ = call.answer.send(Err(Error::Answered(problem)));
+                    return Ok(());
+                };
+                let _ = call.answer.send(Ok(answer));
+            }
+            MessageKind::Notification { method } if method == "notifications/progress" => {
+                self.progress(message.params());
+            }
+            MessageKind::Notification { method } => tracing::debug!(method, "dropped a notification"),
+            MessageKind::Request { method, .. } => tracing::warn!(method, "dropped a request of the server there"),
+        }
+        Ok(())
+    }
+
+    fn progress(&self, params: Option<&JsonObject<'_>>) {
+        let token = params.and_then(|params| match params.get("progressToken") {
+            Some(Json::Number(token)) => token.parse::<u64>().ok(),
+            _ => None,
+        });
+        let text = params.and_then(|params| params.get("message")).and_then(Json::as_str);
+        let (Some(token), Some(text)) = (token, text) else { return };
+        let listener = self.state().calls.get(&token).map(|call| Arc::clone(&call.on_progress));
+        // Called without the lock: it may do anything but wait.
+        if let Some(listener) = listener {
+            listener(text);
+        }
+    }
+
+    fn take(&self, id: u64) -> Option<PendingCall> {
+        let mut state = self.state();
+        let call = state.calls.remove(&id);
+        state.last_use = Instant::now();
+        call
+    }
+}
+
+/// The time since something was heard.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Silence {
+    /// A call is open.
+    Waiting { since: Instant },
+    /// None is.
+    Idle { since: Instant, keeps_state: bool },
+}
+
+impl OpenCall {
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Notes that the call was answered, so that it is not cancelled.
+    pub(super) fn is_over(mut self) {
+        self.cancellations = None;
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        if let Some(cancellations) = self.cancellations.take()
+            && self.pending.take(self.id).is_some()
+        {
+            // Fails only after the channel has ended, when there is nothing left to cancel.
+            let _ = cancellations.send(self.id);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Other machines as commands that connect standard streams.
+//!
+//! A remote is a command, such as `ssh build-box mcp-stdio remote-server`, whose standard streams lead to a server there. A
+//! [`RemoteKind`] is such commands as data: one that connects, and those that create, list and destroy what is connected
+//! to, if it has to be made. [`RemoteSettings`] are one remote of a configuration, and [`Remote`] calls its tools:
+//!
+//! ```text
+//! call ──> Remote ──> Channel ──lines──> connect ··· server there
+//!             └──> Lease (written down before `create` runs)
+//! ```
+//!
+//! # What is promised
+//!
+//! - **The server there is not believed.** Its lines are parsed strictly ([`json_rpc`]) and bounded; what it may send is
+//!   the answer to an open call and the progress of one. It gets roles, roots, limits and a policy with the first message
+//!   ([`OpenRequest`]), and no token and no name of a caller.
+//! - **A call is sent once.** If the channel ends while it is open, it fails and says that it may have run.
+//! - **What was created is destroyed.** A lease is written down before `create` runs, and its lock is released by the
+//!   system when its owner dies: whoever finds it then destroys what it names ([`LeaseFolder::reap`]).
+//! - **Commands inherit few variables**: those that every program needs, and those that the kind names.
+//!
+//! Unix only.
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod binary;
+mod caller_slug;
+mod channel;
+mod commands;
+mod error;
+mod kind;
+mod lease;
+mod opening;
+mod presets;
+mod remote;
+mod settings;
+mod table;
+mod template;
+
+pub use caller_slug::caller_slug;
+pub use channel::OnProgress;
+pub use error::Error;
+pub use kind::{KindOption, RemoteKind};
+pub use lease::{FoundLease, LeaseFolder, LeaseRecord, Reaped};
+pub use opening::{InvalidOpening, MAX_OPENING_BYTES, OPEN_METHOD, OpenAnswer, OpenRequest, Opening};
+pub use remote::{Remote, RemoteCall, RemoteOptions};
+pub use settings::{RemoteNameError, RemoteSettings};
+pub use table::TableError;
+pub use template::{MissingValue, TemplateError};

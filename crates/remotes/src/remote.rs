@@ -1,0 +1,369 @@
+//! [`Remote`]: a remote of one caller, whose channel is opened when it is needed.
+
+use crate::binary::{COPY_TIMEOUT, CopiedBinary, copied_binary};
+use crate::channel::{self, Channel, ChannelOptions, OnProgress};
+use crate::commands::{CommandValues, RemoteCommands};
+use crate::error::Error;
+use crate::lease::{Lease, LeaseFolder};
+use crate::opening::{OpenAnswer, OpenRequest};
+use crate::settings::RemoteSettings;
+use error_causes::chain;
+use process_runner::{CancellationToken, Runner};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+/// The exit code of a shell for a program that is not there (POSIX: 127), and of engines that run one there.
+const NOT_FOUND: [&str; 2] = ["exited with code 127", "exited with code 126"];
+
+/// The parts of a [`Remote`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RemoteOptions {
+    /// The name of this program.
+    pub program: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// The version that both ends must have.
+    /// The name of the caller, as the commands of the kind get it ([`caller_slug`](crate::caller_slug)).
+    pub caller: String,
+    /// Runs the commands of the kind.
+    pub runner: Runner,
+    /// The folder of leases. Without it no kind can be used that creates anything.
+    pub leases: Option<LeaseFolder>,
+    /// The remotes of the configuration, which leases of other servers may name.
+    pub configured: Vec<RemoteSettings>,
+}
+
+impl RemoteOptions {
+    /// The options of a program of one local caller.
+    pub fn new(program: &'static str, version: &'static str, runner: Runner) -> Self {
+        Self { program, version, caller: "local".to_owned(), runner, leases: None, configured: Vec::new() }
+    }
+}
+
+/// A remote of one caller. It is connected with the first call, and again after a connection has ended. Cheap to clone.
+#[derive(Clone)]
+pub struct Remote {
+    shared: Arc<SharedRemote>,
+}
+
+struct SharedRemote {
+    settings: RemoteSettings,
+    options: RemoteOptions,
+    /// The first message of the next channel.
+    request: StdMutex<OpenRequest>,
+    connection: Arc<Mutex<Connection>>,
+    ending: CancellationToken,
+}
+
+/// The connection of a remote, and what was created for it.
+#[derive(Default)]
+struct Connection {
+    channel: Option<Arc<Channel>>,
+    lease: Option<Lease>,
+    copied: Option<CopiedBinary>,
+    is_reaped: bool,
+}
+
+/// A call of a tool of a remote.
+pub struct RemoteCall<'a> {
+    /// The canonical name of the tool.
+    pub tool: &'a str,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// Cancels the call, here and there.
+    pub cancel: CancellationToken,
+    /// Gets the progress of the call, and that of connecting.
+    pub on_progress: OnProgress,
+    /// True if what the call starts may outlive it, so that a later loss of the connection is told.
+    pub starts_background: bool,
+}
+
+impl fmt::Debug for RemoteCall<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteCall").field("tool", &self.tool).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").field("name", &self.shared.settings.name).finish_non_exhaustive()
+    }
+}
+
+impl Remote {
+    /// Creates a remote, which is not connected yet. `request` is the first message to the server there.
+    pub fn new(settings: RemoteSettings, request: OpenRequest, options: RemoteOptions) -> Self {
+        let shared = SharedRemote {
+            settings,
+            options,
+            request: StdMutex::new(request),
+            connection: Arc::default(),
+            ending: CancellationToken::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Returns the settings.
+    pub fn settings(&self) -> &RemoteSettings {
+        &self.shared.settings
+    }
+
+    /// Replaces the first message of channels that are opened from now on.
+    pub fn replace_request(&self, change: impl FnOnce(&mut OpenRequest)) {
+        change(&mut self.shared.request.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Calls a tool there, and returns the result as it came: strictly parsed JSON, and nothing else is known of it.
+    ///
+    /// # Errors
+    /// The remote cannot be reached, the connection ended, or the server there refused the call.
+    pub async fn call(&self, call: RemoteCall<'_>) -> Result<Map<String, Value>, Error> {
+        let connecting = self.channel(&call.on_progress);
+        let channel = tokio::select! {
+            channel = connecting => channel?,
+            () = call.cancel.cancelled() => return Err(Error::Cancelled),
+        };
+        if call.starts_background {
+            // Before the call: a connection that is lost while it runs may have started something.
+            channel.note_state();
+        }
+        channel.call_tool(call.tool, call.arguments, &call.cancel, call.on_progress).await
+    }
+
+    /// Connects, if there is no connection, and returns what the server there says of itself.
+    ///
+    /// # Errors
+    /// The remote cannot be reached.
+    pub async fn connect(&self) -> Result<OpenAnswer, Error> {
+        let silent: OnProgress = Arc::new(|_: &str| {});
+        Ok(self.channel(&silent).await?.answer().clone())
+    }
+
+    /// Returns the open channel, or opens one.
+    async fn channel(&self, on_progress: &OnProgress) -> Result<Arc<Channel>, Error> {
+        let mut connection = Arc::clone(&self.shared.connection).lock_owned().await;
+        if self.shared.ending.is_cancelled() {
+            return Err(Error::Ending);
+        }
+        if let Some(channel) = &connection.channel {
+            let is_over = connection.lease.as_ref().is_some_and(Lease::is_over);
+            match channel.end_reason() {
+                None if !is_over => return Ok(Arc::clone(channel)),
+                None => channel.close("its life is over").await,
+                Some(_) => {}
+            }
+            let (reason, keeps_state) = (channel.end_reason().unwrap_or_default(), channel.keeps_state());
+            connection.channel = None;
+            if keeps_state {
+                // Told once. The next call gets a new connection.
+                return Err(Error::StateLost { reason });
+            }
+        }
+        on_progress(&format!("connecting to {}", self.shared.settings.name));
+        // A task of its own: a caller that gives up must not leave half of what is created behind.
+        let shared = Arc::clone(&self.shared);
+        let opened = tokio::spawn(async move { shared.open(connection).await }).await;
+        opened.unwrap_or(Err(Error::Ending))
+    }
+
+    /// Ends the connection, and destroys what was created, within `limit`. No further call is made.
+    ///
+    /// What cannot be destroyed in time stays written down, and the next server destroys it.
+    pub async fn end(&self, limit: Duration) {
+        self.shared.ending.cancel();
+        let ended = tokio::time::timeout(limit, async {
+            let mut connection = self.shared.connection.lock().await;
+            if let Some(channel) = connection.channel.take() {
+                channel.close("the server is ending").await;
+            }
+            if let Some(lease) = connection.lease.take() {
+                self.shared.destroy(lease).await;
+            }
+        });
+        if ended.await.is_err() {
+            tracing::warn!("remote {} did not end in time", self.shared.settings.name);
+        }
+    }
+}
+
+impl SharedRemote {
+    fn values(&self) -> CommandValues<'_> {
+        CommandValues { program: self.options.program, caller: &self.options.caller, ..CommandValues::default() }
+    }
+
+    /// Opens a channel, and creates what it needs first.
+    async fn open(&self, mut connection: OwnedMutexGuard<Connection>) -> Result<Arc<Channel>, Error> {
+        if let Some(leases) = self.options.leases.as_ref().filter(|_| !connection.is_reaped) {
+            connection.is_reaped = true;
+            self.reap(leases).await;
+        }
+        let was_created = connection.lease.is_some();
+        if connection.lease.as_ref().is_some_and(Lease::is_over)
+            // Such a kind creates with each connection.
+            || was_created && self.settings.kind.commands.create.is_none()
+        {
+            self.end_lease(&mut connection).await;
+        }
+        if self.settings.copy_binary && connection.copied.is_none() {
+            let commands = RemoteCommands::new(&self.settings, &self.values())?;
+            let RemoteOptions { runner, program, version, .. } = &self.options;
+            let copied =
+                copied_binary(&self.settings, commands.architecture.as_ref(), runner, program, version).await?;
+            connection.copied = Some(copied);
+        }
+        let reuses = connection.lease.is_some();
+        match self.open_once(&mut connection).await {
+            Ok(channel) => Ok(channel),
+            // What was created earlier may be gone. What was created just now is no better a second time.
+            Err(error) if reuses => {
+                tracing::warn!("remote {} is made again: {}", self.settings.name, chain(&error));
+                self.end_lease(&mut connection).await;
+                self.open_once(&mut connection).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn open_once(&self, connection: &mut Connection) -> Result<Arc<Channel>, Error> {
+        let opened = self.create_and_connect(connection).await;
+        if opened.is_err() {
+            // Nobody uses it, and the next attempt begins anew.
+            self.end_lease(connection).await;
+        }
+        opened
+    }
+
+    async fn create_and_connect(&self, connection: &mut Connection) -> Result<Arc<Channel>, Error> {
+        let copied = connection.copied.clone();
+        let copied_names = copied.as_ref().map(|copied| (copied.name.as_str(), copied.sha256.as_str()));
+        let values = CommandValues { copied: copied_names, ..self.values() };
+        let mut is_new = false;
+        if self.settings.kind.has_lease() && connection.lease.is_none() {
+            let leases = self.options.leases.as_ref().ok_or(Error::NoLeaseFolder)?;
+            connection.lease = leases.begin(&self.settings, &values)?;
+            is_new = true;
+        }
+        let commands = match &connection.lease {
+            Some(lease) => lease.commands.clone(),
+            None => RemoteCommands::new(&self.settings, &values)?,
+        };
+        if is_new {
+            let created = self.create(&commands).await;
+            match (&mut connection.lease, &created) {
+                // Such a kind creates with the connection.
+                (Some(_), Ok(())) if commands.create.is_none() => {}
+                (Some(lease), Ok(())) => lease.note_created()?,
+                // An engine whose command was ended may go on.
+                (Some(lease), Err(error)) if !matches!(error, Error::TimedOut { .. }) => lease.note_not_created(),
+                _ => {}
+            }
+            created?;
+        }
+        let channel = match (self.connect(&commands).await, &copied) {
+            (Err(error), Some(copied)) if is_missing_program(&error) => {
+                self.copy(&commands, copied).await?;
+                self.connect(&commands).await?
+            }
+            (connected, _) => connected?,
+        };
+        if let Some(lease) = connection.lease.as_mut().filter(|_| is_new && commands.create.is_none()) {
+            lease.note_created()?;
+        }
+        let channel = Arc::new(channel);
+        let answer = channel.answer();
+        tracing::info!(
+            "connected to {}: {} {}, confinement: {}",
+            self.settings.name,
+            answer.system,
+            answer.architecture,
+            answer.confinement
+        );
+        connection.channel = Some(Arc::clone(&channel));
+        Ok(channel)
+    }
+
+    async fn connect(&self, commands: &RemoteCommands) -> Result<Channel, Error> {
+        let request = self.request.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let options = ChannelOptions {
+            runner: &self.options.runner,
+            request: &request,
+            client: self.options.program,
+            timeout: self.settings.connect_timeout,
+            idle: self.settings.idle,
+        };
+        channel::open(&commands.connect, options).await
+    }
+
+    /// Creates what `connect` connects to, and waits until it is ready.
+    async fn create(&self, commands: &RemoteCommands) -> Result<(), Error> {
+        const FIRST_DELAY: Duration = Duration::from_millis(100);
+        const MAX_DELAY: Duration = Duration::from_secs(2);
+        let limit = self.settings.create_timeout;
+        let deadline = Instant::now() + limit;
+        let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        if let Some(create) = &commands.create {
+            create.run(&self.options.runner, None, left()).await?;
+        }
+        let Some(ready) = &commands.ready else { return Ok(()) };
+        let mut delay = FIRST_DELAY;
+        loop {
+            match ready.run(&self.options.runner, None, left()).await {
+                Ok(_) => return Ok(()),
+                Err(last) if Instant::now() + delay >= deadline => {
+                    return Err(Error::NotReady { seconds: limit.as_secs(), last: Box::new(last) });
+                }
+                Err(_) => tokio::time::sleep(delay).await,
+            }
+            delay = (delay * 2).min(MAX_DELAY);
+        }
+    }
+
+    async fn copy(&self, commands: &RemoteCommands, copied: &CopiedBinary) -> Result<(), Error> {
+        let Some(copy) = &commands.copy else {
+            return Err(Error::Copy("this kind has no command `copy`".to_owned()));
+        };
+        tracing::info!("copying {} to {}", copied.name, self.settings.name);
+        let bytes = copied.bytes()?;
+        copy.run(&self.options.runner, Some(bytes), COPY_TIMEOUT).await.map(drop)
+    }
+
+    async fn end_lease(&self, connection: &mut Connection) {
+        if let Some(lease) = connection.lease.take() {
+            self.destroy(lease).await;
+        }
+    }
+
+    async fn destroy(&self, lease: Lease) {
+        let id = lease.id().to_owned();
+        if let Err(error) = lease.end(&self.options.runner).await {
+            tracing::error!("{id} could not be destroyed, and stays written down: {}", chain(&error));
+        }
+    }
+
+    /// Destroys what other servers have left behind.
+    async fn reap(&self, leases: &LeaseFolder) {
+        match leases.reap(&self.options.configured, &self.options.runner).await {
+            Ok(reaped) => {
+                for id in reaped.destroyed {
+                    tracing::warn!("destroyed {id}, whose server was killed");
+                }
+                for id in reaped.unsettled {
+                    tracing::warn!("{id} was being created when its server was killed, and is looked for again");
+                }
+                for (id, reason) in reaped.failed {
+                    tracing::error!("{id}, whose server was killed, could not be destroyed: {reason}");
+                }
+            }
+            Err(error) => tracing::error!("the leases cannot be read: {}", chain(&error)),
+        }
+    }
+}
+
+/// Returns true if the program was not there.
+fn is_missing_program(error: &Error) -> bool {
+    matches!(error, Error::NotOpened { reason } if NOT_FOUND.iter().any(|code| reason.contains(code)))
+}

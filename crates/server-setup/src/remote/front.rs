@@ -1,0 +1,222 @@
+//! The server in front of a remote: it judges, limits, masks and records every call, and has it made there.
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::program::Program;
+use crate::resources::{self, workspace};
+use crate::settings::Settings;
+use crate::setup::{self, LocalServer, PolicyCheck};
+use crate::toolsets::{self, Callers};
+use crate::{approvals, audit, identity, policy, protected_files, sessions, trusted_text};
+use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
+use core_tools::mcp::{Answer, CallForwarder, ForwardedCall, RemoteEffects, ToolError, Toolset};
+use error_causes::chain;
+use process_runner::Runner;
+use process_runner::guardian::GuardianProgram;
+use remotes::{LeaseFolder, OnProgress, OpenRequest, Remote, RemoteCall, RemoteOptions, RemoteSettings};
+use role_policy::{Caller, ToolFacts};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The tools that start what goes on after their call. A connection that is lost afterwards is told of.
+const STARTS_BACKGROUND: [&str; 4] = ["start_command", "new_session", "run_agent_command", "resume"];
+
+/// The name of the program there, if the kind names none.
+const PROGRAM: &str = "mcp-stdio";
+
+/// Returns the version that both ends must have. A program with tools of its own has its name in it: others lack them.
+pub fn version(program: Program) -> String {
+    match program.own_toolset {
+        Some(_) => format!("{} {}", program.name, program.version),
+        None => program.version.to_owned(),
+    }
+}
+
+/// Returns the folder in which what remotes create is written down: `coretools/remotes` in `$XDG_STATE_HOME`, by default
+/// `~/.local/state` (XDG Base Directory Specification).
+pub fn lease_folder() -> Option<LeaseFolder> {
+    // A relative path is ignored, as the specification demands.
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+    Some(LeaseFolder::new(state?.join("coretools/remotes")))
+}
+
+/// Returns the first message to the server there: what `caller` may do, and nothing of who it is.
+///
+/// # Errors
+/// The policy cannot be read.
+pub fn open_request(
+    settings: &Settings,
+    remote: &RemoteSettings,
+    caller: &Caller,
+) -> Result<OpenRequest, Error> {
+    let mut request = OpenRequest::new(version(settings.program), settings.config.forwarded());
+    request.roots.clone_from(&remote.roots);
+    request.roles = caller.roles().map(str::to_owned).collect();
+    request.policy = match settings.config.policy.file.as_ref() {
+        None => None,
+        Some(path) => Some(
+            trusted_text::read(path)
+                .map_err(|source| Error::File { role: "the policy", path: path.clone(), source })?,
+        ),
+    };
+    Ok(request)
+}
+
+/// Returns what makes calls on `remote`.
+fn forwarder(remote: &Remote) -> CallForwarder {
+    let remote = remote.clone();
+    CallForwarder::new(move |call: ForwardedCall| forward(remote.clone(), call))
+}
+
+async fn forward(remote: Remote, call: ForwardedCall) -> Result<Answer, ToolError> {
+    let ForwardedCall { tool, arguments, context, .. } = call;
+    let name = remote.settings().name.clone();
+    let progress = context.progress.clone();
+    let on_progress: OnProgress = match progress.is_requested() {
+        true => Arc::new(move |text| progress.relay(text)),
+        false => Arc::new(|_| {}),
+    };
+    let starts_background = STARTS_BACKGROUND.contains(&tool);
+    let call = RemoteCall { tool, arguments, cancel: context.cancel.clone(), on_progress, starts_background };
+    let result = remote.call(call).await.map_err(|error| match error {
+        remotes::Error::Cancelled => ToolError::new("cancelled"),
+        error => ToolError::new(format!("remote {name}: {}", chain(&error))),
+    })?;
+    Answer::from_call_result(result).map_err(|error| {
+        ToolError::new(format!("remote {name}: its answer is refused: {error}; the call may have run"))
+    })
+}
+
+/// Tools whose work is done by a remote, and what a host needs beside them.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ForwardedTools {
+    /// The tools.
+    pub toolsets: Vec<Toolset>,
+    /// Judges the paths and programs there by their text.
+    pub effects: RemoteEffects,
+    /// The folders there.
+    pub roots: Vec<PathBuf>,
+}
+
+impl ForwardedTools {
+    fn new(toolsets: Vec<Toolset>, remote: &Remote) -> Self {
+        let forwarder = forwarder(remote);
+        let roots = &remote.settings().roots;
+        Self {
+            toolsets: toolsets.into_iter().map(|toolset| toolset.forwarded(&forwarder)).collect(),
+            effects: RemoteEffects::new(roots.iter().cloned()),
+            roots: roots.iter().map(PathBuf::from).collect(),
+        }
+    }
+}
+
+/// Returns the runner of the commands of up to `max_remotes` remotes.
+///
+/// # Errors
+/// This program's own file cannot be found.
+pub fn runner(settings: &Settings, max_remotes: usize) -> Result<Runner, Error> {
+    // Beside each connection a command may run that creates or destroys.
+    let max_commands = max_remotes.saturating_mul(2);
+    let guardian = GuardianProgram::current_exe().map_err(Error::CurrentExecutable)?;
+    let runner = Runner::builder().guardian(guardian).secrets(settings.secrets.clone());
+    Ok(runner.withhold(&settings.withheld).max_concurrent(max_commands).build())
+}
+
+/// Returns the remote of `caller`, of whom the commands of the kind get this `slug` ([`remotes::caller_slug`]). It is
+/// connected with the first call.
+///
+/// # Errors
+/// The policy cannot be read.
+pub fn connect_for(
+    settings: &Settings,
+    remote: RemoteSettings,
+    caller: &Caller,
+    slug: String,
+    runner: Runner,
+) -> Result<Remote, Error> {
+    let request = open_request(settings, &remote, caller)?;
+    Ok(Remote::new(remote, request, remote_options(settings, runner, slug)))
+}
+
+/// Returns the tools of `settings`, whose work is done by `remote`.
+///
+/// # Errors
+/// Something that the settings name cannot be used.
+pub fn forwarded_tools(
+    settings: &Settings,
+    runner: &Runner,
+    callers: Callers<'_>,
+    remote: &Remote,
+) -> Result<ForwardedTools, Error> {
+    let mut settings = settings.clone();
+    without_local_files(&mut settings.config);
+    // The tools need a workspace to be made. None of them works here, so that nothing reaches it.
+    let workspace = Arc::new(workspace(&settings)?);
+    let confine = ConfinementPolicy::off("nothing is run here");
+    let toolsets = toolsets::all(&settings, &workspace, runner, confine, EnvironmentPolicy::default(), callers)?;
+    Ok(ForwardedTools::new(toolsets, remote))
+}
+
+/// Returns the options of a remote for a caller of this slug.
+fn remote_options(settings: &Settings, runner: Runner, caller: String) -> RemoteOptions {
+    let program = settings.program;
+    let name = if program.own_toolset.is_some() { program.name } else { PROGRAM };
+    let mut options = RemoteOptions::new(name, program.version, runner);
+    options.leases = lease_folder();
+    options.configured.clone_from(&settings.config.remotes);
+    options.caller = caller;
+    options
+}
+
+/// Builds the server in front of `remote` for its one caller.
+pub(crate) fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<LocalServer, Error> {
+    for warning in &settings.config.warnings {
+        tracing::warn!("{warning}");
+    }
+    without_local_files(&mut settings.config);
+    // The tools need a workspace to be made. None of them works here, so that nothing reaches it.
+    let workspace = Arc::new(workspace(&settings)?);
+    let runner = resources::runner(&settings)?;
+    let confine = ConfinementPolicy::off("nothing is run here");
+    let sessions = sessions::of_one(&settings);
+    let callers = Callers::One(&sessions);
+    let environment = EnvironmentPolicy::default();
+    let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
+    let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
+    let loaded = policy::at_start(&settings, &facts)?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    protected_files::check_marker_key(&settings, &workspace)?;
+    let caller = identity::caller(&settings, &loaded.policy).caller;
+    let remote = connect_for(&settings, remote, &caller, "local".to_owned(), runner.clone())?;
+    let ForwardedTools { toolsets, effects, roots } = ForwardedTools::new(toolsets, &remote);
+    let mut host = setup::host(&settings, loaded.policy).approvals(approvals::of_one(&settings, &workspace)).roots(roots);
+    for toolset in toolsets {
+        host = host.toolset(toolset);
+    }
+    let host = host.effects(Arc::new(effects)).audit(audit::open(&settings)?).build()?;
+    let name = remote.settings().name.clone();
+    Ok(LocalServer {
+        program: settings.program,
+        host,
+        caller,
+        runner,
+        confinement: format!("as remote {name} has it"),
+        environment: format!("as remote {name} has it"),
+        policy_file: settings.config.policy.file.value.clone(),
+        // The server there checks them, where the files are.
+        policy_check: PolicyCheck::new(|_| Ok(())),
+        facts,
+        sessions,
+        narrowing: None,
+        remote: Some(remote),
+    })
+}
+
+/// Forgets the settings that name files of this machine.
+fn without_local_files(config: &mut Config) {
+    config.context.catalogue.value = None;
+}

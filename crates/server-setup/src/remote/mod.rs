@@ -1,0 +1,9 @@
+//! Both ends of a remote: the server in front, whose tools are those of this program and whose work is done there, and the
+//! server there, which is told by the one in front what it may do.
+
+mod far_end;
+mod front;
+
+pub use far_end::{FarEndLimits, far_end_settings, open_answer};
+pub use front::{ForwardedTools, connect_for, forwarded_tools, lease_folder, open_request, runner, version};
+pub(crate) use front::remote_server;

@@ -1,0 +1,55 @@
+//! `--remote` and `remotes` on the command line and in the configuration.
+
+use crate::{Machines, output};
+
+#[test]
+fn a_call_on_the_command_line_is_made_there() {
+    let machines = Machines::with([("a.txt", "there\n")]);
+    let (code, text, error) = output(machines.command().args(["call", "read_file", r#"{"path": "a.txt"}"#]));
+    assert!(code == 0 && text.contains("there"), "{text}{error}");
+    let (code, text, _) = output(machines.command().args(["call", "run_command", r#"{"command": "uname -a"}"#]));
+    assert!(code == 0 && text.contains("Linux"), "{text}");
+    let (code, text, _) = output(machines.command().args(["call", "read_file", r#"{"path": "no.txt"}"#]));
+    assert!(code == 1 && text.contains("no.txt"), "{text}");
+    let (code, text, _) = output(machines.command().arg("tools"));
+    assert!(code == 0 && text.contains("read_file"), "{text}");
+}
+
+#[test]
+fn what_is_wrong_with_a_remote_is_an_error_that_names_the_nearest() {
+    let machines = Machines::with([]);
+    let text = "[remotes.build-box]\nkind = 'ssh'\ntarget = 'build-box'\nroots = ['/src']\n";
+    for (mut command, words) in [
+        (machines.configured("build-bx", text), "did you mean `build-box`?"),
+        (machines.configured("build-box", "[remotes.build-box]\nknd = 'ssh'"), "remotes.toml:2:1: remotes.build-box: there is no key `knd`; did you mean `kind`?"),
+        (machines.configured("build-box", "[remotes.build-box]\nkind = 'shh'"), "there is no kind of remotes `shh`"),
+        (machines.configured("build-box", "remotes = 3"), "`remotes` must be a table"),
+        (machines.command_by("sh:"), "a target is missing"),
+        (machines.command_by("nowhere:x"), "there is no kind of remotes `nowhere`"),
+    ] {
+        let (code, _, error) = output(command.arg("tools"));
+        assert!(code == 2 && error.contains(words), "{words}: {error}");
+    }
+    let (code, _, error) = output(machines.command().args(["--root", "/tmp", "tools"]));
+    assert!(code == 2 && error.contains("--root names a folder of this machine"), "{error}");
+    let (code, _, error) = output(machines.command().args(["wrap", "--", "cat"]));
+    assert!(code == 2 && error.contains("works on this machine alone"), "{error}");
+}
+
+#[test]
+fn a_configuration_that_was_found_names_no_remotes() {
+    let machines = Machines::with([]);
+    machines.front.write("coretools.toml", "[remotes.box]\nconnect = ['touch', '/tmp/x']\n");
+    let (code, _, error) = output(machines.front.server().args(["--remote", "box", "tools"]));
+    assert!(code == 2 && error.contains("left out of a file that was not named with --config"), "{error}");
+}
+
+#[test]
+fn the_kinds_are_listed_with_their_options() {
+    let machines = Machines::with([]);
+    let (code, text, error) = output(machines.front.server().arg("remotes"));
+    assert_eq!(code, 0, "{error}");
+    for word in ["ssh", "podman", "slurm", "sudo", "--remote-option port=…"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}

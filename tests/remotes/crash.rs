@@ -1,0 +1,113 @@
+//! Servers in front and far ends that are killed at random moments: a call fails once, and nothing is left behind.
+
+use crate::far_end::{FarEnd, run, tools_project};
+use crate::fixtures::containers::Engine;
+use crate::fixtures::slurm;
+use integration_tests::{alive, command_line, unique_seconds, wait_until, wait_until_gone};
+use rustix::process::Signal;
+use serde_json::json;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The time from the start of a server in front to its end by SIGKILL, in milliseconds: before, during and after the making
+/// of what it connects to.
+const MOMENTS: [u64; 12] = [1, 20, 45, 70, 110, 170, 230, 300, 400, 550, 750, 1000];
+
+/// A far end that is made by `engine.sh`, in the folder `made` of its project.
+fn made_by_a_script() -> FarEnd {
+    let project = tools_project();
+    let engine = concat!(env!("CARGO_MANIFEST_DIR"), "/remotes/engine.sh");
+    let folder = project.path().parent().unwrap().join(format!("made-{}", unique_seconds()));
+    let engine_command =
+        |what: &str| format!("['sh', '{engine}', '{}', '{what}', '{{lease}}']", folder.display());
+    let text = format!(
+        "connect = ['mcp-stdio', 'remote-server']\nroots = ['{}']\ncreate = {}\ndestroy = {}\nlist = {}\ncreate_timeout_s = 2\n",
+        project.path().display(),
+        engine_command("create"),
+        engine_command("destroy"),
+        engine_command("list"),
+    );
+    let mut list = Command::new("sh");
+    list.arg(engine).arg(&folder).arg("list");
+    FarEnd::new("own:", project, None).configured(&text).listed_by(list)
+}
+
+/// Kills the server in front at each moment of its life, and looks for what is left.
+fn kill_the_front(mut far_end: FarEnd, moments: &[u64]) {
+    for moment in moments {
+        let mark = unique_seconds();
+        let mut wire = far_end.connect();
+        let started = Instant::now();
+        wire.ask("tools/call", json!({"name": "run_command", "arguments": {"command": ["sleep", mark]}}));
+        // A moment, not a wait for something: it may be before, in or after everything that happens.
+        std::thread::sleep(Duration::from_millis(*moment).saturating_sub(started.elapsed()));
+        wire.signal(Signal::KILL);
+        drop(wire);
+        nothing_is_left(&mut far_end, &mark);
+    }
+}
+
+/// Reaps until nothing is written down: what was being made when its owner died may be finished later.
+fn nothing_is_left(far_end: &mut FarEnd, mark: &str) {
+    wait_until(Duration::from_secs(25), "every lease is reaped", || {
+        run(&mut far_end.command(&["remotes", "reap"]));
+        far_end.leases().is_empty()
+    });
+    wait_until(Duration::from_secs(10), "the engine has nothing left", || far_end.listed().is_empty());
+    wait_until_gone(mark, Duration::from_secs(20));
+}
+
+#[test]
+fn nothing_is_left_of_a_server_that_is_killed_at_any_moment() {
+    kill_the_front(made_by_a_script(), &MOMENTS);
+}
+
+#[test]
+fn no_container_of_podman_is_left() {
+    let Some(engine) = Engine::podman() else { return };
+    kill_the_front(engine.with_image_only("create_timeout_s = 3\n"), &[150, 900]);
+}
+
+#[test]
+fn no_container_of_docker_is_left() {
+    let Some(engine) = Engine::docker() else { return };
+    kill_the_front(engine.with_image_only("create_timeout_s = 3\n"), &[150, 900]);
+}
+
+#[test]
+fn no_allocation_of_slurm_is_left() {
+    let Some(far_end) = slurm::far_end() else { return };
+    kill_the_front(far_end, &[60, 600]);
+}
+
+#[test]
+fn a_far_end_that_is_killed_fails_the_call_once_and_leaves_nothing() {
+    let mut far_end = made_by_a_script();
+    let mut wire = far_end.connect();
+    for signal in ["KILL", "TERM", "KILL"] {
+        let mark = unique_seconds();
+        let script = format!("echo {signal} >> started; exec sleep {mark}");
+        let id = wire.ask(
+            "tools/call",
+            json!({"name": "run_command", "arguments": {"command": ["sh", "-c", script]}}),
+        );
+        wait_until(Duration::from_secs(20), "it runs", || !alive(&mark).is_empty());
+        let servers = far_servers(wire.pid());
+        assert_eq!(servers.len(), 1, "{servers:?}");
+        run(Command::new("kill").args(["-s", signal, &servers[0].to_string()]));
+        let answer = wire.answer(id).to_string();
+        assert!(answer.contains("may have run, and is not sent again"), "{signal}: {answer}");
+        wait_until_gone(&mark, Duration::from_secs(20));
+        assert_eq!(wire.text("read_file", json!({"path": "notes.txt", "head": 1})), "first\n");
+    }
+    assert_eq!(far_end.project.read("started"), "KILL\nTERM\nKILL\n");
+    wire.close_input();
+    assert!(wire.wait(Duration::from_secs(20)).0.success());
+    assert_eq!((far_end.leases(), far_end.listed()), (vec![], vec![]));
+}
+
+/// Returns the servers at the far end of a server in front on this machine.
+fn far_servers(front: u32) -> Vec<u32> {
+    let children = integration_tests::children(front);
+    children.into_iter().filter(|pid| command_line(*pid).ends_with("mcp-stdio remote-server")).collect()
+}

@@ -1,0 +1,186 @@
+//! A far end for one test, and the server in front of it.
+
+use integration_tests::{Era, Project, Wire};
+use std::any::Any;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A project that the tools work on: a text that differs from what git has, and two tests, of which one fails.
+const FILES: [(&str, &str); 3] = [
+    ("notes.txt", "first\nsecond\n"),
+    ("pyproject.toml", ""),
+    (
+        "test_sums.py",
+        "import unittest\n\n\nclass Sums(unittest.TestCase):\n    def test_right(self):\n        self.assertEqual(1 + 1, 2)\n\n\
+         \x20   def test_wrong(self):\n        self.assertEqual(1 + 1, 3)\n",
+    ),
+];
+
+/// A far end that can be connected to. Dropping it ends everything that was started for it.
+pub(crate) struct FarEnd {
+    /// The folder of the server in front: its configuration and its state.
+    pub(crate) front: Project,
+    /// The project of the tools, as this process sees it.
+    pub(crate) project: Project,
+    /// The name or `KIND:TARGET:ROOT`, and the options.
+    arguments: Vec<String>,
+    /// Variables of the server in front.
+    variables: Vec<(String, OsString)>,
+    /// Its name, as `uname -n` prints it there. Empty where it has that of this machine.
+    pub(crate) host: String,
+    /// Prints one line for each thing that the engine has, such as a container.
+    list: Option<Command>,
+    /// What must live as long.
+    _guards: Vec<Box<dyn Any>>,
+}
+
+impl FarEnd {
+    /// Creates the project, and a far end that `remote` names: `KIND:TARGET`, where the kind takes one. Its root is `root`,
+    /// or where that is None, the folder of the project.
+    pub(crate) fn new(remote: &str, project: Project, root: Option<&str>) -> Self {
+        let root = root.map_or_else(|| project.path().display().to_string(), str::to_owned);
+        let arguments = vec!["--remote".to_owned(), format!("{remote}:{root}")];
+        let (front, list, host) = (Project::empty(), None, String::new());
+        Self { front, project, arguments, variables: Vec::new(), host, list, _guards: Vec::new() }
+    }
+
+    pub(crate) fn option(mut self, name: &str, value: impl AsRef<str>) -> Self {
+        self.arguments.extend(["--remote-option".to_owned(), format!("{name}={}", value.as_ref())]);
+        self
+    }
+
+    pub(crate) fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.variables.push((name.to_owned(), value.into()));
+        self
+    }
+
+    pub(crate) fn host(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.host);
+        self
+    }
+
+    /// Sets the command that prints one line for each thing that the engine has made for a lease.
+    pub(crate) fn listed_by(mut self, list: Command) -> Self {
+        self.list = Some(list);
+        self
+    }
+
+    pub(crate) fn keeping(mut self, guard: impl Any) -> Self {
+        self._guards.push(Box::new(guard));
+        self
+    }
+
+    /// Takes the remote from a configuration file of the server in front: `text` stands in the table `[remotes.far]`.
+    pub(crate) fn configured(mut self, text: &str) -> Self {
+        self.front.write("coretools.toml", &format!("[remotes.far]\n{text}"));
+        let file = self.front.join("coretools.toml").display().to_string();
+        self.arguments = ["--config", &file, "--remote", "far"].map(str::to_owned).to_vec();
+        self
+    }
+
+    /// The server in front, with `arguments` behind those that name the remote.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.front.server();
+        // The far end finds a server of the same build, as an installed one would be found.
+        command.args(&self.arguments).args(arguments).env("PATH", path_with(Path::new("")));
+        command.envs(self.variables.iter().cloned());
+        command
+    }
+
+    /// A client of the server in front.
+    pub(crate) fn connect(&self) -> Wire {
+        Wire::connect(self.command(&[]), Era::Modern).patience(Duration::from_secs(60))
+    }
+
+    /// Returns what the engine has made for leases, one name for each thing.
+    pub(crate) fn listed(&mut self) -> Vec<String> {
+        let Some(list) = &mut self.list else { return Vec::new() };
+        let variables = self.variables.iter().cloned();
+        let output = list.envs(variables).output().expect("the engine can be asked");
+        assert!(output.status.success(), "{list:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// Returns the files of leases, of which none may be left when a server in front has ended.
+    pub(crate) fn leases(&self) -> Vec<String> {
+        let folder = self.front.state().join("coretools/remotes");
+        let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+        files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    }
+}
+
+/// Returns the project of the tools: in git, with one change since the commit.
+pub(crate) fn tools_project() -> Project {
+    let project = Project::with(FILES);
+    open_to_all(project.path());
+    project.git(&["init", "--quiet", "--initial-branch=main"]);
+    project.git(&["add", "."]);
+    project.git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "first"]);
+    project.write("notes.txt", "first\nsecond\nthird\n");
+    project
+}
+
+/// Lets other users look into a temporary folder.
+pub(crate) fn open_to_all(folder: &Path) {
+    run(Command::new("chmod").arg("755").arg(folder));
+}
+
+/// The variable PATH with a folder and that of the built server before the others.
+pub(crate) fn path_with(folder: &Path) -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let before = [folder, server_folder()].map(Path::to_owned);
+    let folders = before.into_iter().filter(|folder| folder.is_absolute()).chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).expect("no folder has a colon")
+}
+
+/// The folder of the built server.
+pub(crate) fn server_folder() -> &'static Path {
+    integration_tests::server().parent().expect("a file is in a folder")
+}
+
+/// Runs a command that must succeed, and returns what it prints.
+pub(crate) fn run(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{command:?}: {printed}{}", String::from_utf8_lossy(&output.stderr));
+    printed
+}
+
+/// A daemon, which is asked to end when it is dropped, and killed if it does not.
+#[derive(Debug)]
+pub(crate) struct Daemon(Child);
+
+impl Daemon {
+    /// Starts `command`, which writes its messages to `log`.
+    pub(crate) fn start(command: &mut Command, log: &Path) -> Self {
+        let file = || std::fs::File::options().create(true).append(true).open(log).expect("a log");
+        command.stdin(Stdio::null()).stdout(file()).stderr(file());
+        Self(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().expect("it is a child").is_some()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let started = std::time::Instant::now();
+        while started.elapsed() < Duration::from_secs(5) {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

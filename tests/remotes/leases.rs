@@ -1,0 +1,148 @@
+//! What a kind creates: it is written down first, and nothing of it stays.
+
+use crate::{Machines, output, script};
+use integration_tests::{Era, Wire, server};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// An engine of files: `create` makes one with the name of the lease, `destroy` removes it.
+struct Engine {
+    machines: Machines,
+    made: PathBuf,
+}
+
+impl Engine {
+    fn new() -> Self {
+        let machines = Machines::with([("a.txt", "there\n")]);
+        let made = machines.front.join("made");
+        std::fs::create_dir(&made).unwrap();
+        Self { machines, made }
+    }
+
+    /// The server in front. `create` and `connect` can be other lines of a shell.
+    fn command(&self, create: &str, extra: &str) -> std::process::Command {
+        let text = format!(
+            "[remotes.box]\nconnect = ['sh', '-c', 'test -e \"$0\" && exec {program} remote-server', '{made}/{{lease}}']\n\
+             create = ['sh', '-c', '{create}', '{made}/{{lease}}']\ndestroy = ['rm', '-f', '{made}/{{lease}}']\n\
+             list = ['ls', '{made}']\n\
+             roots = ['{root}']\n{extra}\n",
+            program = server().display(),
+            made = self.made.display(),
+            root = self.machines.there.path().display(),
+        );
+        self.machines.configured("box", &text)
+    }
+
+    fn made(&self) -> usize {
+        std::fs::read_dir(&self.made).unwrap().count()
+    }
+
+    fn written_down(&self) -> usize {
+        let folder = self.machines.front.state().join("coretools/remotes");
+        std::fs::read_dir(folder).map_or(0, |entries| entries.count())
+    }
+
+    fn wait_for(&self, made: usize) {
+        let started = Instant::now();
+        while self.made() != made {
+            assert!(started.elapsed() < Duration::from_secs(20), "{} are made, and not {made}", self.made());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn what_is_created_for_a_client_ends_with_it() {
+    let engine = Engine::new();
+    let mut client = Wire::connect(engine.command("touch \"$0\"", ""), Era::Modern);
+    client.request("tools/list", json!({}));
+    assert_eq!((engine.made(), engine.written_down()), (0, 0));
+    for _ in 0..2 {
+        assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
+        assert_eq!((engine.made(), engine.written_down()), (1, 1));
+    }
+    client.close_input();
+    client.wait(Duration::from_secs(10));
+    assert_eq!((engine.made(), engine.written_down()), (0, 0));
+}
+
+#[test]
+fn what_a_killed_server_has_created_is_found_and_destroyed() {
+    let engine = Engine::new();
+    for is_found_by_next in [true, false] {
+        let mut client = Wire::connect(engine.command("touch \"$0\"", ""), Era::Modern);
+        client.text("read_file", json!({"path": "a.txt"}));
+        client.signal(rustix::process::Signal::KILL);
+        client.wait(Duration::from_secs(5));
+        assert_eq!((engine.made(), engine.written_down()), (1, 1));
+        if is_found_by_next {
+            // The next server finds it, makes its own, and ends that.
+            let (code, text, error) = output(engine.command("touch \"$0\"", "").args(["call", "read_file", "{\"path\":\"a.txt\"}"]));
+            assert!(code == 0 && text.contains("there"), "{error}");
+        } else {
+            let mut reap = engine.machines.front.server();
+            reap.arg("--config").arg(engine.machines.front.join("remotes.toml")).arg("remotes");
+            let (_, text, _) = output(&mut reap);
+            assert!(text.contains("its server was killed"), "{text}");
+            let (code, text, error) = output(reap.arg("reap"));
+            assert!(code == 0 && text.contains("destroyed coretools-"), "{text}{error}");
+        }
+        assert_eq!((engine.made(), engine.written_down()), (0, 0));
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_creates_leaves_nothing_that_is_not_written_down() {
+    let engine = Engine::new();
+    let mut client = Wire::connect(engine.command("touch \"$0\"; sleep 20", ""), Era::Modern);
+    client.ask("tools/call", json!({"name": "read_file", "arguments": {"path": "a.txt"}}));
+    engine.wait_for(1);
+    client.signal(rustix::process::Signal::KILL);
+    client.wait(Duration::from_secs(5));
+    assert_eq!((engine.made(), engine.written_down()), (1, 1));
+    let mut reap = engine.machines.front.server();
+    let (code, _, error) = output(reap.arg("--config").arg(engine.machines.front.join("remotes.toml")).args(["remotes", "reap"]));
+    assert_eq!((code, engine.made(), engine.written_down()), (0, 0, 0), "{error}");
+}
+
+#[test]
+fn what_cannot_be_created_is_told_and_destroyed_and_what_has_gone_is_made_again() {
+    let engine = Engine::new();
+    let mut client = Wire::connect(engine.command("touch \"$0\"; echo no quota >&2; exit 3", ""), Era::Modern);
+    let error = client.failure("read_file", json!({"path": "a.txt"}));
+    assert!(error.contains("exited with code 3") && error.contains("no quota"), "{error}");
+    assert_eq!((engine.made(), engine.written_down()), (0, 0));
+    // The engine ends what it has made, and with it the channel.
+    let kill = engine.machines.front.join("kill");
+    script(&kill, "");
+    let mut client = Wire::connect(engine.command("touch \"$0\"", "idle_s = 1"), Era::Modern);
+    client.text("read_file", json!({"path": "a.txt"}));
+    for entry in std::fs::read_dir(&engine.made).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    // After its idle time the channel is gone, and the next call finds nothing to connect to.
+    let started = Instant::now();
+    while engine.made() == 0 {
+        assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
+        assert!(started.elapsed() < Duration::from_secs(20), "nothing is made again");
+        std::thread::sleep(Duration::from_millis(1500));
+    }
+    assert_eq!(engine.written_down(), 1);
+}
+
+#[test]
+fn a_life_that_is_over_ends_with_what_was_created() {
+    let engine = Engine::new();
+    let mut client = Wire::connect(engine.command("touch \"$0\"", "life_s = 1"), Era::Modern);
+    let names = |engine: &Engine| -> Vec<_> { std::fs::read_dir(&engine.made).unwrap().map(|entry| entry.unwrap().file_name()).collect() };
+    client.text("read_file", json!({"path": "a.txt"}));
+    let first = names(&engine);
+    let started = Instant::now();
+    while names(&engine) == first {
+        assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
+        assert!(started.elapsed() < Duration::from_secs(20), "it lives on");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!((engine.made(), engine.written_down()), (1, 1));
+}
