@@ -14,7 +14,10 @@ fn files_commands_and_git_are_those_of_the_folder_there() {
         let mut client = Wire::connect(machines.command(), era);
         assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
         let (report, failed) = client.outcome("run_command", json!({"command": "pwd"}));
-        assert!(!failed && report["stdout"].as_str().unwrap().trim() == machines.there.path().to_str().unwrap(), "{report}");
+        assert!(
+            !failed && report["stdout"].as_str().unwrap().trim() == machines.there.path().to_str().unwrap(),
+            "{report}"
+        );
         let (status, failed) = client.outcome("git_status", json!({}));
         assert!(!failed && status.to_string().contains("main"), "{status}");
         client.text("write_file", json!({"path": "b/c.txt", "content": "new"}));
@@ -50,7 +53,10 @@ fn a_call_that_is_cancelled_ends_there_with_everything_that_it_started() {
     let machines = Machines::with([]);
     let mut client = machines.connect();
     let seconds = unique_seconds();
-    let id = client.ask("tools/call", json!({"name": "run_command", "arguments": {"command": format!("sleep {seconds}")}}));
+    let id = client.ask(
+        "tools/call",
+        json!({"name": "run_command", "arguments": {"command": format!("sleep {seconds}")}}),
+    );
     let started = Instant::now();
     while sleeping(&seconds).is_empty() {
         assert!(started.elapsed() < Duration::from_secs(20), "the command does not start");
@@ -104,7 +110,10 @@ fn a_client_that_asks_for_progress_gets_that_of_the_command_there() {
 fn a_gigabyte_of_output_is_bounded_there() {
     let machines = Machines::with([]);
     let mut client = machines.connect();
-    let (report, _) = client.outcome("run_command", json!({"command": "head -c 1000000000 /dev/zero | tr '\\0' x", "shell": true}));
+    let (report, _) = client.outcome(
+        "run_command",
+        json!({"command": "head -c 1000000000 /dev/zero | tr '\\0' x", "shell": true}),
+    );
     assert!(report["stdout"].as_str().unwrap().len() < 1 << 20);
     assert!(integration_tests::peak_memory_kib(client.pid()) < 200 << 10);
 }

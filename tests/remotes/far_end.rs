@@ -131,7 +131,8 @@ pub(crate) fn open_to_all(folder: &Path) {
 pub(crate) fn path_with(folder: &Path) -> OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let before = [folder, server_folder()].map(Path::to_owned);
-    let folders = before.into_iter().filter(|folder| folder.is_absolute()).chain(std::env::split_paths(&path));
+    let folders =
+        before.into_iter().filter(|folder| folder.is_absolute()).chain(std::env::split_paths(&path));
     std::env::join_paths(folders).expect("no folder has a colon")
 }
 

@@ -78,7 +78,11 @@ fn what_a_killed_server_has_created_is_found_and_destroyed() {
         assert_eq!((engine.made(), engine.written_down()), (1, 1));
         if is_found_by_next {
             // The next server finds it, makes its own, and ends that.
-            let (code, text, error) = output(engine.command("touch \"$0\"", "").args(["call", "read_file", "{\"path\":\"a.txt\"}"]));
+            let (code, text, error) = output(engine.command("touch \"$0\"", "").args([
+                "call",
+                "read_file",
+                "{\"path\":\"a.txt\"}",
+            ]));
             assert!(code == 0 && text.contains("there"), "{error}");
         } else {
             let mut reap = engine.machines.front.server();
@@ -102,14 +106,17 @@ fn a_server_that_is_killed_while_it_creates_leaves_nothing_that_is_not_written_d
     client.wait(Duration::from_secs(5));
     assert_eq!((engine.made(), engine.written_down()), (1, 1));
     let mut reap = engine.machines.front.server();
-    let (code, _, error) = output(reap.arg("--config").arg(engine.machines.front.join("remotes.toml")).args(["remotes", "reap"]));
+    let (code, _, error) = output(
+        reap.arg("--config").arg(engine.machines.front.join("remotes.toml")).args(["remotes", "reap"]),
+    );
     assert_eq!((code, engine.made(), engine.written_down()), (0, 0, 0), "{error}");
 }
 
 #[test]
 fn what_cannot_be_created_is_told_and_destroyed_and_what_has_gone_is_made_again() {
     let engine = Engine::new();
-    let mut client = Wire::connect(engine.command("touch \"$0\"; echo no quota >&2; exit 3", ""), Era::Modern);
+    let mut client =
+        Wire::connect(engine.command("touch \"$0\"; echo no quota >&2; exit 3", ""), Era::Modern);
     let error = client.failure("read_file", json!({"path": "a.txt"}));
     assert!(error.contains("exited with code 3") && error.contains("no quota"), "{error}");
     assert_eq!((engine.made(), engine.written_down()), (0, 0));
@@ -135,7 +142,9 @@ fn what_cannot_be_created_is_told_and_destroyed_and_what_has_gone_is_made_again(
 fn a_life_that_is_over_ends_with_what_was_created() {
     let engine = Engine::new();
     let mut client = Wire::connect(engine.command("touch \"$0\"", "life_s = 1"), Era::Modern);
-    let names = |engine: &Engine| -> Vec<_> { std::fs::read_dir(&engine.made).unwrap().map(|entry| entry.unwrap().file_name()).collect() };
+    let names = |engine: &Engine| -> Vec<_> {
+        std::fs::read_dir(&engine.made).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
     client.text("read_file", json!({"path": "a.txt"}));
     let first = names(&engine);
     let started = Instant::now();

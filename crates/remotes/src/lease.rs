@@ -287,7 +287,8 @@ impl LeaseRecord {
     /// Returns the commands of the remote that it names.
     fn commands(&self, configured: &[RemoteSettings]) -> Result<RemoteCommands, Error> {
         let digits = self.id.strip_prefix(ID_PREFIX).unwrap_or_default();
-        let is_id = digits.len() == 16 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_id =
+            digits.len() == 16 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let is_slug = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if !is_id || self.caller.starts_with('-') || !self.caller.bytes().all(is_slug) {
             return Err(Error::InvalidLease(InvalidLease::Name.to_string()));

@@ -192,7 +192,11 @@ impl Remote {
 
 impl SharedRemote {
     fn values(&self) -> CommandValues<'_> {
-        CommandValues { program: self.options.program, caller: &self.options.caller, ..CommandValues::default() }
+        CommandValues {
+            program: self.options.program,
+            caller: &self.options.caller,
+            ..CommandValues::default()
+        }
     }
 
     /// Opens a channel, and creates what it needs first.
@@ -212,7 +216,8 @@ impl SharedRemote {
             let commands = RemoteCommands::new(&self.settings, &self.values())?;
             let RemoteOptions { runner, program, version, .. } = &self.options;
             let copied =
-                copied_binary(&self.settings, commands.architecture.as_ref(), runner, program, version).await?;
+                copied_binary(&self.settings, commands.architecture.as_ref(), runner, program, version)
+                    .await?;
             connection.copied = Some(copied);
         }
         let reuses = connection.lease.is_some();
@@ -258,7 +263,9 @@ impl SharedRemote {
                 (Some(_), Ok(())) if commands.create.is_none() => {}
                 (Some(lease), Ok(())) => lease.note_created()?,
                 // An engine whose command was ended may go on.
-                (Some(lease), Err(error)) if !matches!(error, Error::TimedOut { .. }) => lease.note_not_created(),
+                (Some(lease), Err(error)) if !matches!(error, Error::TimedOut { .. }) => {
+                    lease.note_not_created()
+                }
                 _ => {}
             }
             created?;
@@ -352,7 +359,9 @@ impl SharedRemote {
                     tracing::warn!("destroyed {id}, whose server was killed");
                 }
                 for id in reaped.unsettled {
-                    tracing::warn!("{id} was being created when its server was killed, and is looked for again");
+                    tracing::warn!(
+                        "{id} was being created when its server was killed, and is looked for again"
+                    );
                 }
                 for (id, reason) in reaped.failed {
                     tracing::error!("{id}, whose server was killed, could not be destroyed: {reason}");

@@ -140,8 +140,10 @@ impl Answer {
         failed: bool,
     ) -> Self {
         let mut texts = texts.into_iter();
-        let mut answer = Self { text: texts.next(), more: texts.collect(), structured, media, failed, ..Self::default() };
-        answer.is_error = failed && answer.structured.is_none() && answer.more.is_empty() && answer.media.is_empty();
+        let mut answer =
+            Self { text: texts.next(), more: texts.collect(), structured, media, failed, ..Self::default() };
+        answer.is_error =
+            failed && answer.structured.is_none() && answer.more.is_empty() && answer.media.is_empty();
         if answer.structured.is_some() {
             // A text that only repeats the object was cut to be sent beside it, and is not what an answer as text needs.
             let without_text = Self { text: None, ..answer.clone() };

@@ -166,7 +166,9 @@ impl PendingCalls {
                 self.progress(message.params());
             }
             MessageKind::Notification { method } => tracing::debug!(method, "dropped a notification"),
-            MessageKind::Request { method, .. } => tracing::warn!(method, "dropped a request of the server there"),
+            MessageKind::Request { method, .. } => {
+                tracing::warn!(method, "dropped a request of the server there")
+            }
         }
         Ok(())
     }

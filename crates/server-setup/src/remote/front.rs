@@ -55,10 +55,11 @@ pub fn open_request(
     request.roles = caller.roles().map(str::to_owned).collect();
     request.policy = match settings.config.policy.file.as_ref() {
         None => None,
-        Some(path) => Some(
-            trusted_text::read(path)
-                .map_err(|source| Error::File { role: "the policy", path: path.clone(), source })?,
-        ),
+        Some(path) => Some(trusted_text::read(path).map_err(|source| Error::File {
+            role: "the policy",
+            path: path.clone(),
+            source,
+        })?),
     };
     Ok(request)
 }
@@ -155,7 +156,8 @@ pub fn forwarded_tools(
     // The tools need a workspace to be made. None of them works here, so that nothing reaches it.
     let workspace = Arc::new(workspace(&settings)?);
     let confine = ConfinementPolicy::off("nothing is run here");
-    let toolsets = toolsets::all(&settings, &workspace, runner, confine, EnvironmentPolicy::default(), callers)?;
+    let toolsets =
+        toolsets::all(&settings, &workspace, runner, confine, EnvironmentPolicy::default(), callers)?;
     Ok(ForwardedTools::new(toolsets, remote))
 }
 
@@ -193,7 +195,9 @@ pub(crate) fn remote_server(mut settings: Settings, remote: RemoteSettings) -> R
     let caller = identity::caller(&settings, &loaded.policy).caller;
     let remote = connect_for(&settings, remote, &caller, "local".to_owned(), runner.clone())?;
     let ForwardedTools { toolsets, effects, roots } = ForwardedTools::new(toolsets, &remote);
-    let mut host = setup::host(&settings, loaded.policy).approvals(approvals::of_one(&settings, &workspace)).roots(roots);
+    let mut host = setup::host(&settings, loaded.policy)
+        .approvals(approvals::of_one(&settings, &workspace))
+        .roots(roots);
     for toolset in toolsets {
         host = host.toolset(toolset);
     }
