@@ -81,10 +81,6 @@ pub(crate) struct PolicyExample {
     pub(crate) arguments: Map<String, Value>,
 }
 
-/// The forms of `network`.
-const NETWORK_FORMS: &str =
-    "\"none\", \"allow\" or { hosts = [\"git.example.com\", \"*.packages.example:443\"] }";
-
 /// The decision that an example expects. It is displayed as the participle of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpectedDecision {

@@ -9,6 +9,10 @@ use egress_proxy::{AllowedHosts, NetworkAccess};
 use serde_json::{Map, Value};
 use toml::de::{DeTable, DeValue};
 
+/// The forms of `network`.
+const NETWORK_FORMS: &str =
+    "\"none\", \"allow\" or { hosts = [\"git.example.com\", \"*.packages.example:443\"] }";
+
 impl DraftReader<'_> {
     pub(super) fn rule(&mut self, line: usize, table: &DeTable<'_>) -> DraftRule {
         const KEYS: [&str; 17] = [
