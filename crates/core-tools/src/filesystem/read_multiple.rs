@@ -198,6 +198,8 @@ pub fn read_multiple_files(
             }
         }
     };
+    // Each file is first read up to the whole limit, because the size of its text is known only then. Only files above
+    // their share are read again.
     let mut files = paths.iter().map(|file| read(file, MAX_TEXT_BYTES)).collect::<Result<Vec<_>, Error>>()?;
     if let Some(share) = share_of_large(files.iter().map(text_bytes).collect()) {
         for (file, outcome) in paths.iter().zip(&mut files) {

@@ -189,6 +189,7 @@ impl TreeRenderer<'_> {
                     .as_ref()
                     .is_some_and(|child| child.entries().is_ok_and(|mut all| all.next().is_some()));
             self.has_deeper_levels |= is_closed;
+            // Entries beyond the limit are counted all the same: the note says how many there are.
             if self.shown < self.limit as u64 && self.text.len() < MAX_TEXT_BYTES {
                 self.shown += 1;
                 self.text.push_str(&"  ".repeat(level + 1));

@@ -141,12 +141,14 @@ impl Git {
             repositories: nested.into_iter().take(MAX_LEFT).map(name).collect(),
             ..CleanResult::default()
         };
+        // A dry run fails as well: a list that is cut off would not say what a removal removes.
         if !listed.is_complete || paths.len() > MAX_REMOVED {
             let reason =
                 format!("there are more than {MAX_REMOVED} untracked files; name folders in `files`");
             return Err(Error::TooLarge(reason));
         }
         let (mut found, mut protected) = (Vec::new(), Vec::new());
+        // All files are judged before the first one is removed, so that an error here removes nothing.
         for path in paths {
             let file = repository.locate(top, path)?;
             if file.check_changeable().is_err() {
@@ -158,6 +160,7 @@ impl Git {
         }
         result.protected = protected.into_iter().take(MAX_LEFT).collect();
         if !result.dry_run {
+            // Listing needs no right to change the repository.
             repository.check_writable()?;
             let failed;
             (found, failed) = remove_all(found, top, cancel)?;
@@ -178,6 +181,8 @@ impl Git {
         files: &[String],
         cancel: &CancellationToken,
     ) -> Result<GitOutput, Error> {
+        // git only lists the files. They are removed through handles beneath the root, and protected files are left out
+        // first.
         let words = ["ls-files", "--others", "-z", "--full-name"];
         let invocation = GitInvocation::new(repository, GitAccess::Read, cancel, &words)
             .args((input.include_ignored != Some(true)).then_some("--exclude-standard"));

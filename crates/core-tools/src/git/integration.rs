@@ -160,6 +160,8 @@ impl Git {
         cancel: &CancellationToken,
     ) -> Result<IntegrationResult, Error> {
         let message = self.messages(&repository.workspace, output);
+        // git fails both if it does not begin and if it stops on its way. Only the second leaves an operation in
+        // progress.
         if repository.unfinished_operation()? != Some(operation) {
             return Err(Error::Failed { action, message });
         }

@@ -67,6 +67,7 @@ impl BackgroundCommands {
 
     fn find(&self, id: u32, owner: &str) -> Result<Arc<BackgroundCommand>, CommandError> {
         let table = self.table();
+        // The answer for a command of another owner is the same as for a command that does not exist.
         match table.processes.get(&id).filter(|process| process.owner == owner) {
             Some(process) => Ok(Arc::clone(process)),
             None => {
@@ -97,6 +98,7 @@ impl BackgroundCommands {
     ///
     /// The owner has reached the limit of background commands.
     pub fn add_leftovers(&self, owner: &str, tree: &LeftoverTree) -> Result<(), CommandError> {
+        // The tree gives the permit back when its last process has ended.
         tree.hold(self.quota.try_acquire(owner)?);
         let redactor = &self.commands.redactor;
         self.add(|id| BackgroundCommand::left_running(id, owner, redactor, tree.clone()));

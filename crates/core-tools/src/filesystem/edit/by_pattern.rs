@@ -54,10 +54,12 @@ pub(super) fn replace_by_pattern(
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
+        // A mask stands for a secret that was hidden from the caller. Writing the mask would destroy the secret.
         if let Some(mask) = mask::first_new(template.as_bytes(), original) {
             return Err(Error::Masked { path: path.to_owned(), mask });
         }
         let secrets = FileSecrets::new(original, redactor);
+        // New lines end like the other lines of the file.
         let template = match line_end_of(original) {
             b"\r\n" => template.replace("\r\n", "\n").replace('\n', "\r\n"),
             _ => template.clone(),

@@ -117,6 +117,8 @@ fn nearest_place(file: &PatchedFileLines<'_>, old: &[&str], from: usize) -> Opti
         }
     }
     let distance = |start: i64| (start - from as i64).unsigned_abs();
+    // Of equally good places, the nearest to the start of the search wins. The line decides last, because the order of
+    // a map is random.
     let best = votes
         .into_iter()
         .max_by_key(|(start, votes)| (*votes, std::cmp::Reverse((distance(*start), *start))));

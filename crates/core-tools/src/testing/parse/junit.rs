@@ -237,6 +237,8 @@ impl JunitReader {
                 {
                     results.claims.add_contradicted(ContradictedPass { test: test.name.clone(), summary });
                 }
+                // No suite declares a test outside of all suites, so the test is added to the declared counts. Without
+                // declared counts there is nothing to compare.
                 match self.suites.last_mut() {
                     Some(suite) => suite.direct.count(test.status),
                     None => {
@@ -269,6 +271,7 @@ impl JunitReader {
                     Some(JunitTextTarget::Output) => append_line(&mut self.output, text.trim()),
                     None => {}
                 }
+                // In TRX, `StackTrace` follows `Message` within the same `ErrorInfo`, and belongs to the error as well.
                 if name != b"Message" {
                     self.text_target = None;
                 }
@@ -295,6 +298,7 @@ fn test_case(element: &BytesStart<'_>) -> TestCase {
         Some(class) if class != name => format!("{class}.{name}"),
         _ => name,
     };
+    // Surefire separates thousands by a comma: `1,234.5`.
     let time = text(element, "time").and_then(|time| time.replace(',', "").parse::<f64>().ok());
     TestCase {
         duration_ms: time.map(|seconds| (seconds * 1_000_000.0).round() / 1000.0),
@@ -316,6 +320,7 @@ fn script_file(class: &str) -> Option<&str> {
 fn failure_location(error: &str) -> Option<FailureLocation> {
     let in_java_frame = |line: &str| {
         let inner = line.trim().strip_prefix("at ")?.rsplit_once('(')?.1.strip_suffix(')')?;
+        // The frames before the frame of the test are those of the assertion library.
         FailureLocation::parse(inner).filter(|location| location.file.contains("Test"))
     };
     let at_line_start = |line: &str| {

@@ -56,6 +56,7 @@ pub(super) fn test_command(project: &Project) -> Result<Option<ProjectCommand>, 
                 "the script `test` of the root is run; those of its packages are not run on their own: {folders}"
             ));
         }
+        // `bun test` would start the runner of bun instead of the script.
         let arguments: &[&str] = if manager == "bun" { &["run", "test"] } else { &["test"] };
         let root = NodePackage { folder: String::new(), manifest };
         (arguments, vec![root])
@@ -135,6 +136,7 @@ fn kind(value: &Value) -> &'static str {
 /// Returns the arguments with which a package manager runs the tests of all packages.
 fn in_all_packages(manager: &str, project: &Project) -> &'static [&'static str] {
     match manager {
+        // By default, pnpm stops after the first package whose tests fail.
         "pnpm" => &["--recursive", "--no-bail", "test"],
         "yarn" if project.contains(".yarnrc.yml") => &["workspaces", "foreach", "--all", "run", "test"],
         "yarn" => &["workspaces", "run", "test"],
@@ -202,6 +204,7 @@ impl NodePackage {
             let commands = self.manifest.script(script).map(split_commands).unwrap_or_default();
             for command in commands {
                 let called = self.called_scripts(&command);
+                // Scripts may call each other in a circle.
                 if called.is_empty() || depth >= MAX_DEPTH {
                     if parts.len() < MAX_PARTS {
                         let (script, folder) = (script.to_owned(), self.folder.clone());
@@ -213,6 +216,8 @@ impl NodePackage {
                 for script in called {
                     self.add_script(&script, parts, depth + 1);
                 }
+                // If the caller hides the exit code of a script (`npm run unit || true`), it hides those of all
+                // commands in the script.
                 for part in parts.iter_mut().skip(first) {
                     part.command.is_hidden |= command.is_hidden;
                 }
@@ -232,6 +237,7 @@ impl NodePackage {
     /// Returns the scripts of this package that a command calls: `npm run lint`, `yarn lint`, `run-s lint unit:*`.
     fn called_scripts(&self, command: &ScriptCommand) -> Vec<String> {
         let words: Vec<_> = command.words.iter().map(String::as_str).collect();
+        // With such a word, the command runs scripts of other packages and not the script of this package.
         if words.iter().any(|word| is_of_packages(word)) {
             return Vec::new();
         }

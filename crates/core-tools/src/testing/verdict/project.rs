@@ -59,12 +59,14 @@ pub(super) fn judge_project_command(
         results.absorb(process.results);
     }
     let counts = results.counts;
+    // Only what looks like a success is searched for traces of a failure. Otherwise the failure is known already.
     if exit == RunnerExit::Exited(0) && counts.failed == 0 && problems.is_empty() {
         let of_cargo = || list.runs_cargo().then(|| cargo_failure(text)).flatten();
         let of_prove = || list.runs_prove().then(|| prove_failure(text)).flatten();
         let beside_report = || list.failed_beside_its_report();
         let of_summary = || printed_failure(&results.summaries, &list, counts);
         let of_command = || failed_test_command(&list.ignored_failures);
+        // The surest trace comes first: how a process ended, then the lines of cargo and prove, then printed summaries.
         problems.extend(
             failed_runner
                 .or_else(beside_report)
@@ -270,6 +272,7 @@ fn exit_problem(
         return None;
     }
     let command = &step.display;
+    // make prints the exit code of the shell that did not find a program, and ends with another exit code itself.
     if counts.total() == 0
         && (code == NOT_FOUND_CODE || text.contains("Error 127"))
         && let Some(line) =

@@ -80,6 +80,7 @@ impl StepVerdict {
             results.merge_attempts();
         }
         let problem = problem(runner, step, &mut results, exit, &text);
+        // Failed tests do not end the run: a later step, such as the doctests, has other tests.
         let ends_run = match exit {
             RunnerExit::Exited(_) => {
                 results.counts.total() == 0 && problem.as_ref().is_some_and(prevents_next_step)
