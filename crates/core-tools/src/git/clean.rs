@@ -125,7 +125,8 @@ impl Git {
     /// protected files stay.
     ///
     /// # Errors
-    /// The repository may not be changed, there are too many files, or git fails. Nothing was removed then.
+    /// The repository may not be changed, there are too many files, or git fails: nothing was removed then. A
+    /// cancelled call may have removed some of the files.
     pub async fn clean(&self, input: &GitClean, cancel: &CancellationToken) -> Result<CleanResult, Error> {
         let repository = self.repository(input.repository_path.as_deref())?;
         let top = repository.top_level("git_clean")?;
