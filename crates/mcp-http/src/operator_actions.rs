@@ -1,4 +1,4 @@
-//! What a viewer does on the page to calls and tokens, and the record of it in the audit.
+//! The actions of a viewer of the page on calls and tokens, and their records in the audit.
 
 use crate::auth::token_file::{self, TokenFileError};
 use crate::recent_calls::RunningCall;

@@ -39,7 +39,7 @@ pub(crate) struct RunningCall {
     pub(crate) role: String,
     pub(crate) tool: String,
     pub(crate) since: Instant,
-    /// What it reaches, once the policy has allowed it.
+    /// The targets that the call reaches, once the policy has allowed the call.
     detail: OnceLock<String>,
     /// The permit that it waits for.
     waits_for: Mutex<Option<WaitReason>>,
@@ -127,7 +127,8 @@ pub(crate) struct FinishedCall {
     pub(crate) rule: String,
     pub(crate) outcome: Outcome,
     pub(crate) duration: Duration,
-    /// What it reached, masked and cut; the names and sizes of its arguments where nothing else is recorded.
+    /// The targets that the call reached, masked and cut. If the audit records no targets, the names and sizes of the
+    /// arguments.
     pub(crate) detail: String,
     pub(crate) bytes_out: usize,
 }

@@ -47,7 +47,7 @@ pub enum Error {
         /// The limit, and the last lines that it printed.
         outcome: String,
     },
-    /// What was created is not ready in time.
+    /// The created object is not ready in time.
     #[error("not ready within {seconds} s: {last}")]
     NotReady {
         /// The limit.

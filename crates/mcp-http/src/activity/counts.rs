@@ -4,7 +4,7 @@ use super::latency::LatencyCounts;
 use core_tools::mcp::{CallRecord, Outcome};
 use std::time::Duration;
 
-/// What was done in one piece of time.
+/// The counts of one span of time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ActivityCounts {
     /// Calls that did their work.

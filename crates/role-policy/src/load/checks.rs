@@ -1,5 +1,5 @@
-//! What a policy file says and cannot mean: unknown names, entries without effect, roles that lend too much, examples that do
-//! not hold.
+//! The checks of a policy file: unknown names, entries without effect, roles that lend too much, examples that do not
+//! hold.
 
 use super::PolicyLoader;
 use super::programs::{changes_program, runs_anything};

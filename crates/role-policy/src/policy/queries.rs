@@ -1,4 +1,4 @@
-//! What a policy says of roles and tools, without a call.
+//! Questions to a policy about roles and tools, without a call.
 
 use super::role::ToolVerdict;
 use super::{Policy, ToolAccess};

@@ -1,4 +1,4 @@
-//! What a policy file says, as it stands: nothing is compiled and nothing is judged.
+//! The content of a policy file as it stands: nothing is compiled and nothing is judged.
 
 use crate::limits::RoleLimits;
 use crate::otherwise::Otherwise;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// The number of entries of each kind that are kept.
 const MAX_CLAIMS: usize = 1_000;
 
-/// What was passed by lines that a program printed, to be compared with the project's files after the run.
+/// The passed tests that rest on lines which a program printed, to be compared with the project's files after the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PrintedClaims {
     /// The targets of cargo whose binaries printed a suite of libtest.

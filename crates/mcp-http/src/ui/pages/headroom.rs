@@ -13,7 +13,7 @@ struct Resource {
     name: String,
     /// The used share, from 0 to 1.
     used: f64,
-    /// What is free, in words.
+    /// The free part, in words.
     free: String,
 }
 
