@@ -485,8 +485,12 @@ fn a_call_is_stopped_by_who_may_and_by_nobody_else() {
                 && line.contains(&seconds)
         })
     });
-    let history = page(&server, &format!("/ui/history?about={seconds}"), &bearer(&boss));
-    assert!(section(&history, "found").contains("run_command"), "{history}");
+    wait_until(SOON, "the call is recorded as well", || {
+        let history = page(&server, &format!("/ui/history?about={seconds}"), &bearer(&boss));
+        section(&history, "found").contains("run_command")
+    });
+    let history = page(&server, "/ui/history?tool=page:*", &bearer(&boss));
+    assert!(section(&history, "found").contains("stopped `run_command` of ada"), "{history}");
     // A call that waits for a permit is shown with what it waits for, and can be stopped as well.
     let eve = server.token("eve", "dev", &["--calls-in-flight", "1"]);
     let [first, second] = [(); 2].map(|()| unique_seconds());
