@@ -103,7 +103,7 @@ fn charts(view: &ActivityView, span: TimeSpan, with_server: bool) -> Markup {
         values(&move |piece| Some(f64::from(count(piece)) * 60.0 / seconds(piece)))
     };
     let latency = |quantile: f64| {
-        values(&move |piece| piece.counts.latency.quantile(quantile).map(|time| Duration::as_secs_f64(&time)))
+        values(&move |piece| piece.counts.latency.quantile(quantile).map(|time| time.as_secs_f64()))
     };
     let programs = values(&|piece| Some(as_f64(piece.counts.programs as u64)));
     let cpu = values(&|piece| Some(piece.counts.cpu.as_secs_f64() / seconds(piece)));

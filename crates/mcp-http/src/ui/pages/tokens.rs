@@ -77,7 +77,7 @@ fn summary(tokens: &[&ActiveToken], now: SystemTime) -> Markup {
             let left = token
                 .expires_at
                 .and_then(|end| end.duration_since(now).ok())
-                .map(|left| Duration::as_secs(&left));
+                .map(|left| left.as_secs());
             left.is_some_and(|left| (from * 86_400..to * 86_400).contains(&left))
         };
         tokens.iter().filter(within).map(|token| &*token.name).collect()
