@@ -84,7 +84,7 @@ fn values_reach_the_objects_and_wrong_ones_are_refused() {
     ] {
         assert!(config.lines().any(|found| found == line), "{line} is missing in {config}");
     }
-    for wrong in ["replicas=0", "replica=2", "host=https://agents.example", "gateway.addresses={}"] {
+    for wrong in ["replicas=0", "replica=2", "host=https://agents.example", "drainSeconds=0"] {
         let Some(output) = check_chart(&["--set", wrong]) else { return };
         assert!(!output.status.success(), "{wrong}");
     }

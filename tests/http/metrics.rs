@@ -77,6 +77,8 @@ fn every_metric_of_the_dashboard_and_of_the_alerts_is_one_that_the_server_has() 
     let mut client = server.connect(&token, Era::Modern);
     client.text("read_file", json!({"path": "a.txt"}));
     client.reply("tools/call", json!({"name": "no_such_tool", "arguments": {}}));
+    // A family without a series is not written.
+    assert_eq!(server.get("/mcp", Some("nonsense")).status, 401);
     let mut text = String::new();
     wait_until(SOON, "the call is counted", || {
         text = server.get("/metrics", Some(&token)).body;

@@ -15,8 +15,14 @@ pub(crate) fn describe_targets(tool: &str, targets: &CallTargets) -> String {
         Some("create") => "creates",
         _ => "changes",
     };
-    for (verb, list) in [(changes, &targets.writes), ("reads", &targets.reads), ("reaches", &targets.hosts)] {
-        if !list.is_empty() {
+    // A command reads the folder that it runs in, and nobody asks for that.
+    let reads_are_told = targets.command.is_none();
+    for (verb, list, is_told) in [
+        (changes, &targets.writes, true),
+        ("reads", &targets.reads, reads_are_told),
+        ("reaches", &targets.hosts, true),
+    ] {
+        if is_told && !list.is_empty() {
             parts.push(format!("{verb} {}", list.join(", ")));
         }
     }
@@ -125,6 +131,7 @@ mod tests {
         assert_eq!(describe_targets("delete_file", &targets), "deletes src/a.rs");
         assert_eq!(describe_targets("edit_file", &targets), "changes src/a.rs");
         targets.command = Some("cargo test".to_owned());
+        targets.reads = vec!["/srv/projects".to_owned()];
         assert_eq!(describe_targets("run_command", &targets), "cargo test; changes src/a.rs");
     }
 

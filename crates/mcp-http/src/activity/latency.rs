@@ -29,7 +29,7 @@ impl LatencyCounts {
     }
 
     /// Returns the duration that the share `quantile` of all, from 0 to 1, does not exceed: the middle of its class, so that
-    /// it is right within a third. `None` if there are none.
+    /// it is wrong by a factor of 1.5 at most. `None` if there are none.
     #[allow(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_right_within_a_third() {
+    fn quantiles_are_right_within_a_factor_of_one_and_a_half() {
         let mut counts = LatencyCounts::default();
         assert_eq!(counts.quantile(0.5), None);
         for millis in 1..=1000 {

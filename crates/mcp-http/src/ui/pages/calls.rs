@@ -179,10 +179,22 @@ fn finished_calls(calls: &[FinishedCall]) -> Markup {
     section("lately", "Calls lately", &table("lately", &columns, &rows))
 }
 
+/// Returns true if both calls were the same, and were not run for the same reason.
+fn is_repeated(one: &FinishedCall, other: &FinishedCall) -> bool {
+    one.decision == other.decision
+        && one.principal == other.principal
+        && one.role == other.role
+        && one.tool == other.tool
+        && one.rule == other.rule
+        && one.detail == other.detail
+}
+
 fn refused_calls(calls: &[FinishedCall], viewer: &PageViewer) -> Markup {
+    // A client that tries again and again fills one row.
     let rows: Vec<_> = calls
-        .iter()
-        .map(|call| {
+        .chunk_by(is_repeated)
+        .filter_map(|same| Some((same.first()?, same.len())))
+        .map(|(call, times)| {
             // A caller must not learn whether a tool that is hidden from it exists.
             let is_hidden =
                 matches!(call.decision, CallDecision::Hidden | CallDecision::Unknown) && !viewer.sees_all;
@@ -193,7 +205,10 @@ fn refused_calls(calls: &[FinishedCall], viewer: &PageViewer) -> Markup {
             // What the server itself refuses is explained whole, by its rule.
             let rule_shown = if rule.starts_with("http: ") { "" } else { rule };
             vec![
-                cell(format::moment(call.at)).class("time"),
+                cell(html! {
+                    (format::moment(call.at))
+                    @if times > 1 { " " span class="faint" { "(" (times) " times)" } }
+                }),
                 cell(html! {
                     (call.principal)
                     @if call.role != "none" { " " span class="faint" { "role " (call.role) } }
@@ -215,6 +230,25 @@ fn refused_calls(calls: &[FinishedCall], viewer: &PageViewer) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn calls_that_were_refused_alike_are_told_from_others() {
+        let call = FinishedCall {
+            at: std::time::SystemTime::now(),
+            principal: "stranger:127.0.0.1".to_owned(),
+            role: "none".to_owned(),
+            tool: String::new(),
+            decision: CallDecision::Refused,
+            rule: "http: bad_token".to_owned(),
+            outcome: Outcome::NotRun,
+            duration: std::time::Duration::ZERO,
+            detail: String::new(),
+            bytes_out: 0,
+        };
+        let earlier = FinishedCall { at: std::time::UNIX_EPOCH, ..call.clone() };
+        let other = FinishedCall { rule: "http: rate".to_owned(), ..call.clone() };
+        assert!(is_repeated(&call, &earlier) && !is_repeated(&call, &other));
+    }
 
     #[test]
     fn a_filter_finds_parts_of_names() {

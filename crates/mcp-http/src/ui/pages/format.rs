@@ -57,7 +57,7 @@ pub(super) fn processors(processors: f64) -> String {
 pub(super) fn number(number: f64) -> String {
     match number {
         _ if number >= 100.0 => format!("{number:.0}"),
-        _ if number >= 10.0 || number == number.trunc() => format!("{}", (number * 10.0).round() / 10.0),
+        _ if number >= 10.0 || number.fract() < f64::EPSILON => format!("{}", (number * 10.0).round() / 10.0),
         _ => format!("{}", (number * 100.0).round() / 100.0),
     }
 }
@@ -122,7 +122,7 @@ mod tests {
             assert_eq!(duration(Duration::from_millis(millis)), words);
         }
         assert_eq!(bytes(12_345), "12 KB");
-        assert_eq!([0.0, 0.123, 3.0, 12.34, 1234.5].map(number), ["0", "0.12", "3", "12.3", "1234"]);
+        assert_eq!([0.0, 0.123, 3.0, 12.34, 1234.6].map(number), ["0", "0.12", "3", "12.3", "1235"]);
         assert_eq!(
             [0.0, 0.05, 1.0, 1.94].map(processors).join(" "),
             "0 processors 0.05 processors 1 processor 1.9 processors"

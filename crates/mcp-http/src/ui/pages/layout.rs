@@ -143,16 +143,25 @@ impl Cell {
     }
 }
 
+/// Renders the table of a section as [`table`] does. On a narrow screen several values stand in a line.
+pub(super) fn compact_table(section_id: &str, columns: &[&str], rows: &[Vec<Cell>]) -> Markup {
+    styled_table(section_id, "stacks compact", columns, rows)
+}
+
 /// Renders the table of a section, or "None." where it has no rows. On a narrow screen each row becomes a block, in which each
 /// value has the name of its column; the roles keep it a table for screen readers.
 pub(super) fn table(section_id: &str, columns: &[&str], rows: &[Vec<Cell>]) -> Markup {
+    styled_table(section_id, "stacks", columns, rows)
+}
+
+fn styled_table(section_id: &str, class: &str, columns: &[&str], rows: &[Vec<Cell>]) -> Markup {
     if rows.is_empty() {
         return html! { p class="faint" { "None." } };
     }
     html! {
         // The keyboard reaches it, so that a table which is wider than the window can be scrolled.
         div class="scroll" tabindex="0" role="group" id={ (section_id) "-table" } aria-labelledby={ (section_id) "-title" } {
-            table class="stacks" role="table" {
+            table class=(class) role="table" {
                 thead role="rowgroup" {
                     tr role="row" {
                         @for column in columns { th scope="col" role="columnheader" { (column) } }

@@ -3,7 +3,7 @@
 use super::super::html_response;
 use super::super::viewer::PageViewer;
 use super::charts::{Chart, ChartLine, sparkline};
-use super::layout::{NavigationPage, bar, cell, page, section, table};
+use super::layout::{NavigationPage, bar, cell, compact_table, page, section};
 use super::query::PageQuery;
 use super::{format, headroom, running};
 use crate::activity::{ActivityView, NamedActivity, PieceView, STRANGERS, TimeSpan, as_f64};
@@ -203,13 +203,21 @@ fn named_table(
                 cell(time(total.latency.quantile(0.95))).class("number"),
                 cell(time(Some(total.slowest).filter(|slowest| !slowest.is_zero()))).class("number"),
                 cell(html! {
-                    (sparkline(&label("Processors", &busy), processors))
-                    span class="faint small" { (format::duration(total.cpu)) " of CPU time" }
-                }),
+                    @if total.cpu.is_zero() { span class="faint" { "–" } }
+                    @else {
+                        (sparkline(&label("Processors", &busy), processors))
+                        span class="faint small" { (format::duration(total.cpu)) " of CPU time" }
+                    }
+                })
+                .class("chart-cell"),
                 cell(html! {
-                    (sparkline(&label("Memory", &held), memory))
-                    span class="faint small" { (held) }
-                }),
+                    @if total.memory == 0 { span class="faint" { "–" } }
+                    @else {
+                        (sparkline(&label("Memory", &held), memory))
+                        span class="faint small" { (held) }
+                    }
+                })
+                .class("chart-cell"),
             ]
         })
         .collect();
@@ -225,7 +233,7 @@ fn named_table(
         "Memory of its programs",
     ];
     let content = html! {
-        (table(id, &columns, &rows))
+        (compact_table(id, &columns, &rows))
         @if named.len() > MAX_ROWS { p class="faint" { "And " (named.len() - MAX_ROWS) " more." } }
     };
     section(id, title, &content)

@@ -42,7 +42,7 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, u
         @if viewer.sees_all { (summary(&shown, now)) }
         (section("tokens", "Valid tokens", &table("tokens", &columns, &rows)))
         p class="faint" {
-            code { (name()) " token new NAME --role ROLE" } " makes a token, and " code { (name()) " token rotate NAME" }
+            code { (name()) " token new --name NAME --role ROLE" } " makes a token, and " code { (name()) " token rotate NAME" }
             " gives one a new secret before it ends."
             @if app.authenticator.takes_jwts() {
                 " Callers with a JWT have none of these tokens: their issuer decides when they end."
@@ -74,8 +74,10 @@ fn written_uses(app: App) -> TokenUses {
 fn summary(tokens: &[&ActiveToken], now: SystemTime) -> Markup {
     let ends_within = |from: u64, to: u64| -> Vec<&str> {
         let within = |token: &&&ActiveToken| {
-            let left =
-                token.expires_at.and_then(|end| end.duration_since(now).ok()).map(|left| left.as_secs());
+            let left = token
+                .expires_at
+                .and_then(|end| end.duration_since(now).ok())
+                .map(|left| left.as_secs());
             left.is_some_and(|left| (from * 86_400..to * 86_400).contains(&left))
         };
         tokens.iter().filter(within).map(|token| &*token.name).collect()
@@ -100,7 +102,10 @@ fn row(token: &ActiveToken, used: Option<&TokenUse>, now: SystemTime, viewer: &P
     let left = token.expires_at.and_then(|end| Some((end, end.duration_since(now).ok()?)));
     let since = |at: u64| {
         let ago = now.duration_since(SystemTime::UNIX_EPOCH + Duration::from_secs(at)).unwrap_or_default();
-        format!("{} ago", format::span(ago.as_secs()))
+        match ago.as_secs() {
+            0..=5 => "now".to_owned(),
+            seconds => format!("{} ago", format::span(seconds)),
+        }
     };
     vec![
         cell(html! { strong { (token.name) } }).class("name"),
@@ -134,7 +139,7 @@ fn row(token: &ActiveToken, used: Option<&TokenUse>, now: SystemTime, viewer: &P
 fn revoke_button(name: &str, viewer: &PageViewer) -> Markup {
     html! {
         details {
-            summary aria-label={ "Revoke the token of " (name) } { "Revoke…" }
+            summary aria-label={ "Revoke the token of " (name) } { "Revoke" }
             form method="post" action="/ui/revoke" {
                 input type="hidden" name="name" value=(name);
                 (form_secret(viewer))
