@@ -55,7 +55,9 @@ fn counts_failures_in(words: &[&str]) -> bool {
     let number = |word: &&str| word.parse::<u64>().ok();
     let is_counted = |index: usize| {
         let before = words.get(index.saturating_sub(MAX_DISTANCE)..index).unwrap_or_default();
-        let count = words.get(index + 1).and_then(number).or_else(|| before.iter().find_map(number));
+        // What passed has a count of its own.
+        let own = before.iter().rev().take_while(|word| !word.starts_with("pass"));
+        let count = words.get(index + 1).and_then(number).or_else(|| own.filter_map(number).last());
         count.is_some_and(|count| count > 0)
     };
     words.iter().enumerate().any(|(index, word)| FAILURES.contains(word) && is_counted(index))
@@ -100,6 +102,7 @@ mod tests {
             "passed: 3 failed: 0",
             "0 of 3 tests failed",
             "0 failed, 2 passed",
+            "2 passed 0 failed",
             "no test failed",
             "FAILOVER ready",
             "FAIL_FAST=1",
