@@ -181,6 +181,7 @@ mod tests {
         let text = answer.to_text();
         assert_eq!(text.matches("`endless` was ended at the time limit of 60 s").count(), 19, "{text}");
         assert!(text.contains("==> 20. quick (0.0 s)\ncancelled: false\n"), "{text}");
-        assert!(answer.is_failed() && !cancel.is_cancelled());
+        // One of them succeeded, and the caller wanted all.
+        assert!(!answer.is_failed() && !cancel.is_cancelled());
     }
 }

@@ -386,7 +386,7 @@ fn a_pattern_that_changes_nothing_or_is_wrong_is_an_error_and_nothing_is_written
     let missing = EditFile { new_string: None, ..EditFile::by_pattern("f", "b", "c") };
     assert!(run_input(&project, &missing).unwrap_err().contains("`new_string` is missing"));
     // One of the files cannot be changed: none is.
-    let protecting = crate::workspace::Workspace::new([project.at(".")]).unwrap().protect([project.at("g")]);
+    let protecting = workspace::Workspace::new([project.at(".")]).unwrap().protect([project.at("g")]);
     edit_file(&protecting, &EditFile::by_pattern(".", "b", "x")).unwrap_err();
     assert_eq!(project.text("f"), "abc\n");
 }

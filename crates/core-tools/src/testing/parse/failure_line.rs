@@ -30,35 +30,37 @@ pub(super) fn is_failure_line(line: &str) -> bool {
 
 /// Returns true for a line of counts, one of which is of failures and not 0: `1 of 3 tests failed`, `passed: 2 failed: 1`.
 fn counts_failures(text: &str) -> bool {
+    const OF_TESTS: [&str; 5] = ["assertion", "case", "check", "pass", "test"];
     let text = text.to_lowercase();
     if !text.contains("fail") {
         return false;
     }
-    let words: Vec<_> = text
-        .split([' ', ',', ';', '|', '(', ')', '=', ':', '/', '\t'])
-        .filter(|word| !word.is_empty())
-        .collect();
-    let is_failure = |word: &str| matches!(word, "failed" | "failure" | "failures" | "failing" | "fails");
-    let is_count = |word: &str| word.parse::<u64>().is_ok_and(|count| count > 0);
-    let is_of_tests = words.iter().any(|word| {
-        ["assertion", "case", "check", "pass", "test"].iter().any(|beginning| word.starts_with(beginning))
-    });
+    let parts: Vec<Vec<&str>> = text.split([',', ';', '|']).map(words_of).collect();
+    let mut words = parts.iter().flatten();
+    let is_of_tests = words.any(|word| OF_TESTS.iter().any(|beginning| word.starts_with(beginning)));
     // `2 failed` alone is a count of tests too.
-    if !is_of_tests && words.len() > 2 {
-        return false;
-    }
-    // Between a count and its word stands at most what is counted: `1 of 3 tests failed`, `1 test failed`.
-    let before = |index: usize| {
-        words[index.saturating_sub(4)..index]
-            .iter()
-            .rev()
-            .take_while(|word| !word.starts_with("pass"))
-            .filter(|word| word.parse::<u64>().is_ok())
-            .last()
-            .is_some_and(|word| is_count(word))
+    (is_of_tests || parts.iter().map(Vec::len).sum::<usize>() <= 2)
+        && parts.iter().any(|part| counts_failures_in(part))
+}
+
+fn words_of(text: &str) -> Vec<&str> {
+    text.split([' ', '(', ')', '=', ':', '/', '\t']).filter(|word| !word.is_empty()).collect()
+}
+
+/// Returns true if the words of one part of a line count failures: the number follows its word, or stands before it with at
+/// most what is counted between, as in `1 of 3 tests failed`.
+fn counts_failures_in(words: &[&str]) -> bool {
+    const FAILURES: [&str; 5] = ["failed", "failure", "failures", "failing", "fails"];
+    const MAX_DISTANCE: usize = 4;
+    let number = |word: &&str| word.parse::<u64>().ok();
+    let is_counted = |index: usize| {
+        let before = words.get(index.saturating_sub(MAX_DISTANCE)..index).unwrap_or_default();
+        // What passed has a count of its own.
+        let own = before.iter().rev().take_while(|word| !word.starts_with("pass"));
+        let count = words.get(index + 1).and_then(number).or_else(|| own.filter_map(number).last());
+        count.is_some_and(|count| count > 0)
     };
-    let after = |index: usize| words.get(index + 1).is_some_and(|word| is_count(word));
-    words.iter().enumerate().any(|(index, word)| is_failure(word) && (before(index) || after(index)))
+    words.iter().enumerate().any(|(index, word)| FAILURES.contains(word) && is_counted(index))
 }
 
 #[cfg(test)]
@@ -99,6 +101,8 @@ mod tests {
             "3 passed, 0 failed",
             "passed: 3 failed: 0",
             "0 of 3 tests failed",
+            "0 failed, 2 passed",
+            "2 passed 0 failed",
             "no test failed",
             "FAILOVER ready",
             "FAIL_FAST=1",
