@@ -50,7 +50,7 @@ fn kill_the_front(mut far_end: FarEnd, moments: &[u64]) {
 /// Reaps until nothing is written down: what was being made when its owner died may be finished later.
 fn nothing_is_left(far_end: &mut FarEnd, mark: &str) {
     wait_until(Duration::from_secs(25), "every lease is reaped", || {
-        run(&mut far_end.command(&["remotes", "reap"]));
+        run(&mut far_end.reap());
         far_end.leases().is_empty()
     });
     wait_until(Duration::from_secs(10), "the engine has nothing left", || far_end.listed().is_empty());

@@ -89,6 +89,16 @@ impl FarEnd {
         command
     }
 
+    /// The command that destroys what killed servers have left.
+    pub(crate) fn reap(&self) -> Command {
+        let mut command = self.front.server();
+        if self.front.join("coretools.toml").exists() {
+            command.arg("--config").arg(self.front.join("coretools.toml"));
+        }
+        command.args(["remotes", "reap"]).envs(self.variables.iter().cloned());
+        command
+    }
+
     /// A client of the server in front.
     pub(crate) fn connect(&self) -> Wire {
         Wire::connect(self.command(&[]), Era::Modern).patience(Duration::from_secs(60))
