@@ -123,7 +123,14 @@ impl FarEnd {
 
 /// Returns the project of the tools: in git, with one change since the commit.
 pub(crate) fn tools_project() -> Project {
-    let project = Project::with(FILES);
+    fill(Project::empty())
+}
+
+/// Writes the project of the tools into a folder.
+pub(crate) fn fill(project: Project) -> Project {
+    for (path, content) in FILES {
+        project.write(path, content);
+    }
     open_to_all(project.path());
     project.git(&["init", "--quiet", "--initial-branch=main"]);
     project.git(&["add", "."]);
