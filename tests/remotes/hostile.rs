@@ -43,7 +43,7 @@ const NOT_OPENED: [(&str, &str); 8] = [
     ("long-version", "version 999"),
     ("refusal", "refused to start"),
     ("gone", "exit"),
-    ("no-object", "refused to start"),
+    ("no-object", "no server answered"),
     ("wrong-members", "refused to start"),
 ];
 /// A token, as the far end sends it. It is masked in every answer.
