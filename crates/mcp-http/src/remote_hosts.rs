@@ -12,6 +12,7 @@ use server_setup::settings::Settings;
 use server_setup::toolsets::Callers;
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -80,6 +81,13 @@ impl RemoteHosts {
         let host = full_host.for_workspace(toolsets, Arc::new(effects), roots)?;
         hosts.insert(key, RemoteHost { host: host.clone(), remote });
         Ok(host)
+    }
+
+    /// Tells all remotes of a policy that was read again.
+    pub(crate) fn policy_has_changed(&self, path: &Path) {
+        for RemoteHost { remote, .. } in self.lock().values() {
+            remote::policy_has_changed(remote, path);
+        }
     }
 
     /// Ends the remotes of `principal`, and destroys what was created for them.

@@ -312,6 +312,12 @@ impl Lease {
         self.record.ends_at.is_some_and(|end| end <= SystemTime::now())
     }
 
+    /// Returns the time until the life of the lease is over, if it ends.
+    pub(crate) fn remaining_life(&self) -> Option<Duration> {
+        let end = self.record.ends_at?;
+        Some(end.duration_since(SystemTime::now()).unwrap_or_default())
+    }
+
     /// Notes that `create` has ended.
     pub(crate) fn note_created(&mut self) -> Result<(), Error> {
         let mut file = &self.lock;

@@ -26,6 +26,9 @@ use writer::Lines;
 /// The version of MCP that is spoken: the one without a handshake, so that a call is the second message.
 const PROTOCOL_VERSION: &str = "2026-07-28";
 
+/// The reason of a channel that has ended because nobody called.
+const IDLE: &str = "it was idle for as long as it may be";
+
 /// A function that gets the progress of a call.
 pub type OnProgress = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -55,6 +58,21 @@ impl Channel {
     /// Returns true if something runs there that outlives calls.
     pub(crate) fn keeps_state(&self) -> bool {
         self.pending.keeps_state()
+    }
+
+    /// Returns true if no call is open, and nothing runs there that outlives calls.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.pending.is_unused() && !self.pending.keeps_state()
+    }
+
+    /// Returns true if it has ended because nobody called.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending.end_reason().as_deref() == Some(IDLE)
+    }
+
+    /// Returns what is cancelled once `connect` has ended.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
     }
 
     /// Notes that something runs there that outlives calls, so that the channel is not ended for idleness.
