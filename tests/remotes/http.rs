@@ -36,8 +36,10 @@ fn token(server: &HttpServer, machines: &Machines, name: &str) -> String {
 }
 
 fn made(folder: &Path) -> Vec<String> {
-    let mut names: Vec<String> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -51,7 +53,10 @@ fn each_caller_works_on_a_remote_of_its_own_which_ends_with_its_token() {
     for (name, token) in &tokens {
         for era in Era::BOTH {
             let mut client = server.connect(token, era);
-            assert_eq!(client.text("read_file", json!({"path": "whose.txt"})).trim_end(), format!("of {name}"));
+            assert_eq!(
+                client.text("read_file", json!({"path": "whose.txt"})).trim_end(),
+                format!("of {name}")
+            );
         }
     }
     assert_eq!(made(machines.there.path()), ["ada", "bob"]);

@@ -14,11 +14,12 @@ ask = ["delete_file"]
 [[roles.dev.require]]
 id = "SRC"
 tools = ["read_file", "write_file", "list_directory"]
-paths = { within = ["src"] }
+read_within = ["src"]
+write_within = ["src"]
 [[roles.dev.require]]
 id = "LS"
 tools = ["run_command"]
-commands = [["ls"]]
+commands = ["ls"]
 "#;
 
 fn client(machines: &Machines, arguments: &[&str]) -> Wire {

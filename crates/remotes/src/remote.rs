@@ -212,7 +212,10 @@ impl SharedRemote {
     }
 
     /// Opens a channel, and creates what it needs first.
-    async fn open(self: &Arc<Self>, mut connection: OwnedMutexGuard<Connection>) -> Result<Arc<Channel>, Error> {
+    async fn open(
+        self: &Arc<Self>,
+        mut connection: OwnedMutexGuard<Connection>,
+    ) -> Result<Arc<Channel>, Error> {
         if let Some(leases) = self.options.leases.as_ref().filter(|_| !connection.is_reaped) {
             connection.is_reaped = true;
             self.reap(leases).await;
@@ -418,14 +421,14 @@ async fn watch_end(
     }
     let Some(shared) = shared.upgrade() else { return };
     let mut connection = shared.connection.lock().await;
-    let is_current = connection.channel.as_ref().is_some_and(|current| Weak::ptr_eq(&Arc::downgrade(current), &channel));
+    let is_current =
+        connection.channel.as_ref().is_some_and(|current| Weak::ptr_eq(&Arc::downgrade(current), &channel));
     if !is_current || shared.ending.is_cancelled() {
         return;
     }
     let Some(channel) = connection.channel.clone() else { return };
     // A connection that was lost, and not ended here, is made again to what was created.
-    let is_idle_or_over =
-        channel.is_idle() || connection.lease.as_ref().is_some_and(Lease::is_over);
+    let is_idle_or_over = channel.is_idle() || connection.lease.as_ref().is_some_and(Lease::is_over);
     // Kept, for its reason: the next call may have to be told what is lost.
     channel.close("its life is over").await;
     if is_idle_or_over {

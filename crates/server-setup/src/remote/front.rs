@@ -69,7 +69,9 @@ pub fn open_request(
 pub fn policy_has_changed(remote: &Remote, path: &Path) {
     match trusted_text::read(path) {
         Ok(text) => remote.change_request(|request| request.policy = Some(text)),
-        Err(error) => tracing::warn!("the policy of connections to remotes stays as it was: {}", chain(&error)),
+        Err(error) => {
+            tracing::warn!("the policy of connections to remotes stays as it was: {}", chain(&error))
+        }
     }
 }
 
