@@ -132,16 +132,22 @@ impl Remote {
     /// # Errors
     /// The remote cannot be reached, the connection ended, or the server there refused the call.
     pub async fn call(&self, call: RemoteCall<'_>) -> Result<Map<String, Value>, Error> {
-        let connecting = self.channel(&call.on_progress);
-        let channel = tokio::select! {
-            channel = connecting => channel?,
-            () = call.cancel.cancelled() => return Err(Error::Cancelled),
-        };
-        if call.starts_background {
-            // Before the call: a connection that is lost while it runs may have started something.
-            channel.note_state();
+        let mut is_second = false;
+        loop {
+            let connecting = self.channel(&call.on_progress);
+            let channel = tokio::select! {
+                channel = connecting => channel?,
+                () = call.cancel.cancelled() => return Err(Error::Cancelled),
+            };
+            let RemoteCall { tool, arguments, cancel, on_progress, starts_background } = &call;
+            let on_progress = Arc::clone(on_progress);
+            let calling = channel.call_tool(tool, arguments, cancel, on_progress, *starts_background);
+            match calling.await {
+                // It ended just before, and nothing was sent.
+                Err(Error::Closed { .. }) if !is_second => is_second = true,
+                answered => return answered,
+            }
         }
-        channel.call_tool(call.tool, call.arguments, &call.cancel, call.on_progress).await
     }
 
     /// Connects, if there is no connection, and returns what the server there says of itself.

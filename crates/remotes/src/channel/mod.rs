@@ -75,11 +75,6 @@ impl Channel {
         self.ended.clone()
     }
 
-    /// Notes that something runs there that outlives calls, so that the channel is not ended for idleness.
-    pub(crate) fn note_state(&self) {
-        self.pending.note_state();
-    }
-
     /// Ends the channel: the server there reads the end of its input. Returns when `connect` has ended.
     pub(crate) async fn close(&self, reason: &str) {
         self.pending.end(reason);
@@ -88,12 +83,14 @@ impl Channel {
     }
 
     /// Calls a tool, and returns the result as it came. Dropping the future cancels the call there, and so does `cancel`.
+    /// After a call that `starts_background`, the channel does not end for idleness.
     pub(crate) async fn call_tool(
         &self,
         tool: &str,
-        arguments: Map<String, Value>,
+        arguments: &Map<String, Value>,
         cancel: &CancellationToken,
         on_progress: OnProgress,
+        starts_background: bool,
     ) -> Result<Map<String, Value>, Error> {
         // Room in the queue first: once it is there, sending cannot be interrupted halfway.
         let room = tokio::select! {
@@ -104,6 +101,10 @@ impl Channel {
             return Err(Error::Closed { reason: self.end_reason().unwrap_or_default() });
         };
         let (call, answer) = self.pending.start(on_progress, self.cancellations.clone())?;
+        if starts_background {
+            // Before it is sent: a connection that is lost while it runs may have started something.
+            self.pending.note_state();
+        }
         room.send(self.request(call.id(), tool, arguments).to_line());
         let answered = tokio::select! {
             biased;
@@ -118,8 +119,12 @@ impl Channel {
         }
     }
 
-    fn request(&self, id: u64, tool: &str, arguments: Map<String, Value>) -> Message<'static> {
+    fn request(&self, id: u64, tool: &str, arguments: &Map<String, Value>) -> Message<'static> {
         let string = |text: &str| Json::String(Cow::Owned(text.to_owned()));
+        let mut object = JsonObject::default();
+        for (name, value) in arguments {
+            object.set(name.clone(), Json::from(value));
+        }
         let number = || Json::Number(Cow::Owned(id.to_string()));
         let client = [("name", string(self.client)), ("version", string(&self.answer.version))];
         let meta = [
@@ -131,7 +136,7 @@ impl Channel {
         ];
         let params = [
             ("name", string(tool)),
-            ("arguments", Json::from(&Value::Object(arguments))),
+            ("arguments", Json::Object(object)),
             ("_meta", Json::Object(meta.into_iter().collect())),
         ];
         Message::request(&Id::Number(id.to_string()), "tools/call", params.into_iter().collect())
