@@ -69,6 +69,10 @@ impl RemoteHosts {
             return Ok(found.host.clone());
         }
         if hosts.len() >= MAX_REMOTES {
+            // The bearers of JWTs come and go, and nobody says which of them have gone.
+            hosts.retain(|_, host| host.remote.is_in_use());
+        }
+        if hosts.len() >= MAX_REMOTES {
             return Err(WorkspacesError::TooManyRemotes);
         }
         let remote = settings.config.remotes.iter().find(|remote| remote.name == **template);

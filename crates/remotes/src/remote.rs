@@ -159,6 +159,18 @@ impl Remote {
         Ok(self.channel(&silent).await?.answer().clone())
     }
 
+    /// Returns true if it is connected, being connected, or something that was created for it is still there.
+    pub fn is_in_use(&self) -> bool {
+        match self.shared.connection.try_lock() {
+            Ok(connection) => {
+                let is_open =
+                    |channel: &Arc<Channel>| channel.end_reason().is_none() || channel.keeps_state();
+                connection.lease.is_some() || connection.channel.as_ref().is_some_and(is_open)
+            }
+            Err(_) => true,
+        }
+    }
+
     /// Returns the open channel, or opens one.
     async fn channel(&self, on_progress: &OnProgress) -> Result<Arc<Channel>, Error> {
         let mut connection = Arc::clone(&self.shared.connection).lock_owned().await;
