@@ -83,7 +83,7 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("find_tools", json!({"query": ""})),
         (
             "call_tools",
-            json!({"calls": [{"tool": "file_exists", "arguments": {"path": "README.md"}}], "keep_going": true}),
+            json!({"calls": [{"tool": "file_exists", "arguments": {"path": "README.md"}, "expect_failure": false}], "keep_going": true}),
         ),
         ("git_status", json!({})),
         ("git_status", json!({"repository_path": "src", "limit": 1})),
@@ -105,6 +105,8 @@ fn calls() -> Vec<(&'static str, Value)> {
         ("git_stash", json!({})),
         ("git_restore", json!({"files": ["src"], "staged": true, "source": "HEAD"})),
         ("git_restore", json!({"files": ["src"]})),
+        ("git_clean", json!({"include_ignored": false})),
+        ("git_clean", json!({"files": ["src"], "dry_run": true})),
         ("git_checkout", json!({"branch": "topic"})),
         ("git_worktree", json!({"action": "add", "path": "tree", "branch": "side", "start_point": "HEAD"})),
         ("git_worktree", json!({"action": "remove", "path": "tree", "force": true})),

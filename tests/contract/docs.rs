@@ -65,14 +65,17 @@ fn the_table_of_presets_has_the_tools_and_bytes_that_clients_get() {
         (tools.len(), json!({"tools": tools}).to_string().len())
     };
     let presets = [
-        ("standard", "the default: what an agent needs to work on a project"),
-        ("full", "everything"),
-        ("edit", "what changing code takes: files, search, commands in the fore- and background"),
-        ("introspect", "start a program, and look into it: state, database, profile, logs, source"),
-        ("minimal", "read, write and edit files, list, search, run"),
+        ("standard", "the default: the tools that an agent needs to work on a project"),
+        ("full", "every tool"),
+        ("edit", "the tools to change code: files, search, commands in the foreground and in the background"),
+        (
+            "introspect",
+            "the tools to start a program and look into it: state, database, profile, logs, source",
+        ),
+        ("minimal", "the tools to read, write, edit, list and search files, and to run programs"),
     ];
     let mut table =
-        "<!-- presets -->\n| preset | what for | tools | bytes of the list |\n|---|---|---|---|\n".to_owned();
+        "<!-- presets -->\n| preset | purpose | tools | bytes of the list |\n|---|---|---|---|\n".to_owned();
     for (preset, what) in presets {
         let (tools, bytes) = count(preset);
         let bytes = format!("{},{:03}", bytes / 1000, bytes % 1000);

@@ -1,12 +1,12 @@
 //! The audit as an operator asks it: `mcp-http audit query` and `verify` on the file, SQLite and PostgreSQL.
 
 use crate::{SOON, servers};
-use integration_tests::{Ask, Era, HttpServer, Project, wait_until};
+use integration_tests::{Ask, Era, HttpServer, Project, require, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// A configuration outside of the project, and the program with it.
 struct Audited {
@@ -307,4 +307,51 @@ fn the_level_decides_what_is_recorded_of_the_arguments() {
         assert_eq!(text.contains("some words"), level == "full", "{text}");
         assert!(!text.contains("ghp_") && text.len() < 20_000, "{text}");
     }
+}
+
+/// Runs `openssl` in a folder.
+fn openssl(folder: &Path, arguments: &[&str]) -> Option<()> {
+    let run = Command::new("openssl").args(arguments).current_dir(folder).stderr(Stdio::null()).status();
+    require(run.is_ok_and(|status| status.success()).then_some(()), "no openssl 3; apt install openssl")
+}
+
+#[test]
+fn a_checkpoint_that_is_signed_is_believed_only_as_it_was_signed() {
+    let audited = Audited::new("[policy]\naudit = \"OUTSIDE/audit.jsonl\"\n");
+    let server = audited.start();
+    do_things(&server, || audited.of_callers());
+    drop(server);
+    let place = |name: &str| audited.outside.join(name).to_str().unwrap().to_owned();
+    let folder = audited.outside.path();
+    for name in ["own", "other"] {
+        let (key, public) = (format!("{name}.key"), format!("{name}.pub"));
+        let Some(()) = openssl(folder, &["genpkey", "-algorithm", "ed25519", "-out", &key]) else { return };
+        let Some(()) = openssl(folder, &["pkey", "-in", &key, "-pubout", "-out", &public]) else { return };
+    }
+    let [checkpoint, key, public, other] = ["checkpoint.json", "own.key", "own.pub", "other.pub"].map(place);
+    let (code, said) = audited.verify(&["--save-checkpoint", &checkpoint, "--sign-key", &key]);
+    assert_eq!(code, 0, "{said}");
+    let compare = |key: &str| audited.verify(&["--checkpoint", &checkpoint, "--public-key", key]);
+    assert_eq!(compare(&public).0, 0, "{}", compare(&public).1);
+    // Without the key it is read as before.
+    assert_eq!(audited.verify(&["--checkpoint", &checkpoint]).0, 0);
+    let wrong = |(code, said): (i32, String), words: &str| {
+        assert!(code == 2 && said.contains(words), "{code}: {said}")
+    };
+    wrong(compare(&other), "does not hold");
+    wrong(compare(&key), "no PEM of a key");
+    let signed: Value = serde_json::from_str(&fs::read_to_string(&checkpoint).unwrap()).unwrap();
+    let mut changed = signed.clone();
+    changed["chains"]["file"]["number"] = json!(1);
+    fs::write(&checkpoint, changed.to_string()).unwrap();
+    wrong(compare(&public), "does not hold");
+    // The order of its members and its blanks do not matter.
+    fs::write(&checkpoint, signed.to_string()).unwrap();
+    assert_eq!(compare(&public).0, 0, "{}", compare(&public).1);
+    let mut unsigned = signed;
+    unsigned.as_object_mut().unwrap().remove("signature");
+    fs::write(&checkpoint, unsigned.to_string()).unwrap();
+    wrong(compare(&public), "has no signature");
+    let (code, said) = audited.verify(&["--save-checkpoint", &checkpoint, "--sign-key", &public]);
+    assert!(code == 2 && said.contains("no PEM of a key"), "{code}: {said}");
 }

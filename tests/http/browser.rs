@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use tokio_tungstenite::tungstenite::{Message, WebSocket, client};
 
@@ -136,7 +137,8 @@ impl Browser {
 
     pub(crate) fn picture(&mut self, name: &str) {
         let Some(folder) = std::env::var_os("CORETOOLS_SCREENSHOTS") else { return };
-        let answer = self.call("Page.captureScreenshot", json!({"format": "png"}));
+        let whole = json!({"format": "png", "captureBeyondViewport": true});
+        let answer = self.call("Page.captureScreenshot", whole);
         let bytes =
             base64::engine::general_purpose::STANDARD.decode(answer["data"].as_str().unwrap()).unwrap();
         std::fs::write(std::path::Path::new(&folder).join(format!("{name}.png")), bytes).unwrap();
@@ -150,7 +152,12 @@ impl Browser {
         self.wait("document.activeElement.id === 'token'");
         self.call("Input.insertText", json!({"text": token}));
         self.press("Enter", "\r");
-        self.wait("document.title === 'Calls · CoreTools' && document.readyState === 'complete'");
+        self.wait("document.title === 'Overview · CoreTools' && document.readyState === 'complete'");
+    }
+
+    /// Opens a page of the server.
+    pub(crate) fn visit(&mut self, server: &HttpServer, path: &str) {
+        self.open(&format!("http://{}{path}", server.address()));
     }
 
     /// Complaints: refused by the page's policy, broken scripts, missing files. A 401 is the form to sign in.
@@ -194,6 +201,7 @@ fn the_page_is_kept_up_to_date_and_a_program_is_stopped_by_keyboard() {
     let (boss, first) = busy(&project, &server);
     browser.size(1280, 900);
     browser.sign_in(&server, &boss);
+    browser.visit(&server, "/ui/calls");
     // What callers sent is text.
     assert_eq!(browser.eval("document.querySelectorAll('main img, main script').length"), 0);
     assert_eq!(
@@ -205,7 +213,7 @@ fn the_page_is_kept_up_to_date_and_a_program_is_stopped_by_keyboard() {
     assert_eq!(browser.eval("document.activeElement.className"), "skip");
     browser.wait("document.activeElement.getBoundingClientRect().left >= 0");
     // Something begins: the page shows it without being loaded again, and the focus stays where it was.
-    browser.eval("window.mark = 1; document.querySelector('button.stop').focus(); 0");
+    browser.eval("window.mark = 1; document.querySelector('#programs button.stop').focus(); 0");
     let focused = browser.eval("document.activeElement.id");
     let eve = server.token("eve", "dev", &[]);
     let second = unique_seconds();
@@ -233,6 +241,24 @@ fn the_page_is_kept_up_to_date_and_a_program_is_stopped_by_keyboard() {
     browser.wait("document.querySelector('#token')");
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
+
+/// Every view of a viewer who sees everything.
+const VIEWS: [&str; 10] = [
+    "/ui",
+    "/ui?span=day",
+    "/ui/calls",
+    "/ui/calls?outcome=not-run",
+    "/ui/history",
+    "/ui/tokens",
+    "/ui/sessions",
+    "/ui/approvals",
+    "/ui/roles",
+    "/ui/traces",
+];
+
+/// Finds faults of accessibility by axe-core: each with its rule and an element.
+const FAULTS: &str = "axe.run(document, {iframes: false}).then(found => found.violations.flatMap(
+    fault => fault.nodes.map(node => `${fault.id}: ${node.html.slice(0, 200)} ${node.failureSummary ?? ''}`)))";
 
 /// Each text against its ground, by the formula of WCAG 2.2 (1.4.3): those below 4.5 to 1.
 const CONTRAST: &str = r"(() => {
@@ -270,30 +296,19 @@ fn the_page_can_be_read_in_light_and_dark_when_narrow_when_heard_and_without_scr
     browser.sign_in(&server, &boss);
     for scheme in ["light", "dark"] {
         browser.scheme(scheme);
-        for page in ["/ui", "/ui/roles", "/ui/traces"] {
-            browser.open(&format!("{base}{page}"));
-            assert_eq!(browser.eval(CONTRAST), json!([]), "{page} {scheme}");
-            browser.picture(&format!("{}-{scheme}", page.rsplit('/').next().unwrap()));
+        for view in VIEWS {
+            browser.visit(&server, view);
+            assert_eq!(browser.eval(CONTRAST), json!([]), "{view} {scheme}");
+            browser.picture(&format!("{}-{scheme}", view.rsplit('/').next().unwrap()));
         }
     }
-    assert_eq!(
-        browser.eval("document.querySelector('main img').naturalWidth > 0"),
-        true,
-        "the flame graph is shown"
-    );
-    let ground = browser.eval("getComputedStyle(document.body).backgroundColor");
     browser.scheme("light");
+    let ground = browser.eval("getComputedStyle(document.body).backgroundColor");
+    browser.scheme("dark");
     assert_ne!(browser.eval("getComputedStyle(document.body).backgroundColor"), ground);
-    // On a telephone the tables scroll, and the page does not.
-    browser.size(380, 800);
-    for page in ["/ui", "/ui/roles"] {
-        browser.open(&format!("{base}{page}"));
-        assert_eq!(browser.eval("document.documentElement.scrollWidth <= 380"), true, "{page}");
-        browser.picture(&format!("narrow-{}", page.rsplit('/').next().unwrap()));
-    }
+    browser.scheme("light");
     // What a screen reader is told.
-    browser.size(1280, 900);
-    browser.open(&format!("{base}/ui"));
+    browser.visit(&server, "/ui/calls");
     let tree = browser.call("Accessibility.getFullAXTree", json!({}));
     let nodes: Vec<(String, String)> = tree["nodes"]
         .as_array()
@@ -314,7 +329,6 @@ fn the_page_can_be_read_in_light_and_dark_when_narrow_when_heard_and_without_scr
         ("region", "Background programs"),
         ("region", "Calls lately"),
         ("region", "Not run"),
-        ("region", "Sessions"),
         ("columnheader", "Outcome"),
         ("status", ""),
         ("button", &format!("Stop sh -c \"sleep {seconds}")[..8]),
@@ -326,9 +340,73 @@ fn the_page_can_be_read_in_light_and_dark_when_narrow_when_heard_and_without_scr
     );
     // Without scripts it says the same, and loads itself again.
     browser.call("Emulation.setScriptExecutionDisabled", json!({"value": true}));
-    browser.call("Page.navigate", json!({"url": format!("{base}/ui")}));
+    browser.call("Page.navigate", json!({"url": format!("{base}/ui/calls")}));
     browser.wait("document.querySelector('noscript meta[http-equiv=refresh], meta[http-equiv=refresh]')");
     browser.wait(&format!("document.querySelector('#programs').innerText.includes('{seconds}')"));
     assert_eq!(browser.eval("document.querySelector('#bar button')"), Value::Null);
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn every_view_fits_a_phone_and_a_desk_and_axe_finds_no_fault() {
+    let axe = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.axe/node_modules/axe-core/axe.min.js");
+    let Some(axe) = require(std::fs::read_to_string(axe).ok(), "no axe-core; run `.ci/run tools`") else {
+        return;
+    };
+    let Some(mut browser) = Browser::start() else { return };
+    let (project, outside) = (Project::empty(), Project::empty());
+    let traces = outside.join("traces");
+    std::fs::create_dir(&traces).unwrap();
+    let graph = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 600 60\"><title>x</title>\
+                 <rect width=\"600\" height=\"28\" fill=\"#e66\"/></svg>";
+    for name in [
+        "trace-2026-11-22T120304.123-node-4711-cpu-17.0.svg",
+        "trace-2026-11-23T120304.123-node-4712-cpu-17.0.svg",
+    ] {
+        std::fs::write(traces.join(name), graph).unwrap();
+    }
+    let (config, audit) = (outside.join("coretools.toml"), outside.join("audit.jsonl"));
+    std::fs::write(&config, format!("[traces]\nfolder = {:?}\n", traces.to_str().unwrap())).unwrap();
+    let flags = ["--config", config.to_str().unwrap(), "--audit", audit.to_str().unwrap()];
+    let server = HttpServer::start(&project, &flags);
+    let (boss, _seconds) = busy(&project, &server);
+    server.token("ends-soon", "dev", &["--expires", "5d"]);
+    let worker = ["--only-root", project.path().to_str().unwrap()];
+    let owner = server.token("agents", "orchestrator", &worker);
+    server
+        .connect(&owner, Era::Modern)
+        .call("new_session", json!({"command": ["sleep", unique_seconds()], "role": "worker"}));
+    let slow = server.token("slow", "dev", &[]);
+    let command = format!("while :; do sleep 0.01; done # {}", unique_seconds());
+    let _call = server
+        .connect(&slow, Era::Modern)
+        .begin("tools/call", json!({"name": "run_command", "arguments": {"command": ["sh", "-c", command]}}));
+    browser.sign_in(&server, &boss);
+    // Its programs were looked at.
+    browser.wait("document.querySelector('#slow').innerText.includes('processor')");
+    for (width, height) in [(390, 844), (1280, 900)] {
+        browser.size(width, height);
+        for view in VIEWS {
+            browser.visit(&server, view);
+            let name = view.trim_start_matches("/ui").replace(['/', '?', '='], "-");
+            browser.picture(&format!("view{name}-{width}"));
+            let wide = browser.eval(&format!(
+                "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > {width} + 1 &&
+                    !e.closest('.scroll, nav, .skip, svg')).map(e => e.outerHTML.slice(0, 150))"
+            ));
+            assert_eq!(browser.eval("document.documentElement.scrollWidth"), width, "{view}: {wide}");
+            browser.eval(&format!("{axe}; 0"));
+            assert_eq!(browser.eval(FAULTS), json!([]), "{view} at {width}");
+        }
+    }
+    browser.call("Network.clearBrowserCookies", json!({}));
+    for (width, height) in [(390, 844), (1280, 900)] {
+        browser.size(width, height);
+        browser.visit(&server, "/ui");
+        browser.wait("document.activeElement.id === 'token'");
+        browser.picture(&format!("view-sign-in-{width}"));
+        browser.eval(&format!("{axe}; 0"));
+        assert_eq!(browser.eval(FAULTS), json!([]), "the form to sign in at {width}");
+    }
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }

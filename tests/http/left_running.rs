@@ -66,7 +66,7 @@ fn it_is_on_the_page_and_in_the_list_of_its_caller_alone() {
     let server = HttpServer::start(&project, &[]);
     let (token, other) = (server.token("ada", "dev", &[]), server.token("bob", "dev", &[]));
     let marks = escaped(&server, &token, &[KNOWN, HIDDEN].concat());
-    let page = server.get("/ui", Some(&token)).body;
+    let page = server.get("/ui/calls", Some(&token)).body;
     let list = server.connect(&other, Era::Modern).text("list_commands", json!({}));
     for seconds in &marks {
         assert!(page.contains(seconds.as_str()), "{page}");

@@ -25,6 +25,7 @@ mod every_pair;
 mod exposure;
 mod first_hour;
 mod flame_graph;
+mod helm;
 mod http2;
 mod jwt;
 mod left_running;

@@ -91,10 +91,14 @@ fn every_metric_of_the_dashboard_and_of_the_alerts_is_one_that_the_server_has() 
         expressions.flat_map(|target| metrics_in(target["expr"].as_str().unwrap())).collect();
     assert!(wanted.len() > 12, "{wanted:?}");
     wanted.extend(metrics_in(&rules));
+    let objectives = fs::read_to_string(packaging("prometheus/coretools.slo.rules.yml")).unwrap();
+    // The ratios that the rules record have a colon in their names, and are none of the server's.
+    let measured = objectives.lines().filter(|line| line.contains("coretools_"));
+    wanted.extend(measured.flat_map(metrics_in));
     let families: BTreeSet<&str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
     for metric in &wanted {
-        let family = ["", "_total", "_bucket", "_info"]
+        let family = ["", "_total", "_bucket", "_count", "_info"]
             .iter()
             .filter_map(|ending| metric.strip_suffix(ending))
             .any(|name| families.contains(name));
@@ -110,10 +114,18 @@ fn prometheus_takes_the_alerts() {
     let Some(()) = require(there.then_some(()), "no promtool; apt-get install prometheus") else { return };
     let output = Command::new("promtool")
         .args(["check", "rules"])
-        .arg(packaging("prometheus/coretools.rules.yml"))
+        .args([packaging("prometheus/coretools.rules.yml"), packaging("prometheus/coretools.slo.rules.yml")])
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    // They are raised by the series that should raise them, and by no others.
+    let tested = Command::new("promtool")
+        .args(["test", "rules"])
+        .arg(packaging("prometheus/coretools.test.yml"))
+        .output()
+        .unwrap();
+    let said = [tested.stdout, tested.stderr].concat();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&said));
     // The output of the server is what Prometheus reads.
     let project = Project::empty();
     let server = HttpServer::start(&project, &[]);

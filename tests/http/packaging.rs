@@ -178,7 +178,7 @@ fn as_the_first_process_of_a_container_it_waits_for_what_has_lost_its_parent() {
 // --- configurations, images, manifests ---
 
 /// YAML as JSON, document by document, by the parser of Ruby's library.
-fn yaml(text: &str) -> Option<Vec<Value>> {
+pub(crate) fn yaml(text: &str) -> Option<Vec<Value>> {
     let script = "require 'yaml'; require 'json'; puts JSON.dump(YAML.load_stream(STDIN.read))";
     let child =
         Command::new("ruby").args(["-e", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -567,6 +567,79 @@ fn behind_nginx_a_client_is_moved_to_another_replica_in_the_middle_of_its_work()
     });
     front.passes_on();
     front.moves();
+}
+
+/// One replica after the other is replaced while clients of both eras work without a pause.
+#[test]
+fn behind_nginx_a_rolling_upgrade_of_two_replicas_loses_no_call() {
+    // As many that each replica has some of them.
+    const CLIENTS: usize = 12;
+    let Some(()) = nginx_is_there() else { return };
+    let mut front = front(|folder, port, [one, two]| {
+        let file = shipped("nginx/coretools.conf")
+            .replace("listen 443 ssl http2;", &format!("listen 127.0.0.1:{port};"))
+            .replace("    ssl_certificate", "    #ssl_certificate")
+            .replace("127.0.0.1:8717", &format!("127.0.0.1:{one}"))
+            .replace("127.0.0.1:8718", &format!("127.0.0.1:{two}"));
+        nginx(folder, &file)
+    });
+    let tokens = front.replicas[0].home().join("tokens.toml");
+    // Each caller has a token of its own, so that they are spread over the replicas.
+    let bearers: Vec<String> =
+        (0..CLIENTS).map(|number| front.replicas[0].token(&format!("caller-{number}"), "dev", &[])).collect();
+    wait_until(SOON, "both know the tokens", || {
+        front
+            .replicas
+            .iter()
+            .all(|replica| replica.get("/mcp", bearers.last().map(String::as_str)).status != 401)
+    });
+    let (is_over, at) = (std::sync::atomic::AtomicBool::new(false), front.at);
+    let mut retired = Vec::new();
+    let made = std::thread::scope(|scope| {
+        let clients: Vec<_> = bearers
+            .iter()
+            .enumerate()
+            .map(|(number, bearer)| {
+                let is_over = &is_over;
+                scope.spawn(move || {
+                    let mut client = Http::connect(at, Some(bearer), Era::Modern);
+                    let mut made = 0;
+                    while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                        let line = format!("{made}\n");
+                        let path = format!("work-{number}.txt");
+                        // Panics unless the call was answered, and answered well.
+                        client.text("write_file", json!({"path": path, "content": line, "mode": "append"}));
+                        made += 1;
+                    }
+                    made
+                })
+            })
+            .collect();
+        for place in 0..2 {
+            let port = front.replicas[place].address().port();
+            front.replicas[place].signal(Signal::TERM);
+            assert!(front.replicas[place].wait(SOON).success());
+            let listen = format!("127.0.0.1:{port}");
+            let new = HttpServer::start_with(&front.project, &["--listen", &listen], |home| {
+                std::os::unix::fs::symlink(&tokens, home.join("tokens.toml")).unwrap();
+            });
+            // The folder of the first one has the tokens of all.
+            retired.push(std::mem::replace(&mut front.replicas[place], new));
+            // nginx sends it calls again before the next one ends, `fail_timeout` after it was gone.
+            wait_until(SOON, "the new one serves", || {
+                let metrics = front.replicas[place].get("/metrics", Some(&front.token)).body;
+                metrics.contains("coretools_calls_total{")
+            });
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        clients.into_iter().map(|client| client.join().expect("no call was lost")).collect::<Vec<usize>>()
+    });
+    for (number, made) in made.into_iter().enumerate() {
+        assert!(made > 20, "caller-{number} made {made} calls");
+        let expected: String = (0..made).map(|line| format!("{line}\n")).collect();
+        let written = fs::read_to_string(front.project.join(&format!("work-{number}.txt"))).unwrap();
+        assert_eq!(written, expected, "each call once, and in order");
+    }
 }
 
 #[test]

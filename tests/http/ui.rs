@@ -49,9 +49,20 @@ pub(crate) fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
 fn the_page_and_all_below_it_need_a_token_also_where_calls_need_none() {
     let project = Project::empty();
     let server = HttpServer::start(&project, &["--anonymous-role", "dev"]);
-    for path in
-        ["/ui", "/ui/", "/ui/roles", "/ui/traces", "/ui/live.js", "/ui/trace/trace-1.svg", "/ui/nowhere"]
-    {
+    for path in [
+        "/ui",
+        "/ui/",
+        "/ui/calls",
+        "/ui/history",
+        "/ui/tokens",
+        "/ui/sessions",
+        "/ui/approvals",
+        "/ui/roles",
+        "/ui/traces",
+        "/ui/live.js",
+        "/ui/trace/trace-1.svg",
+        "/ui/nowhere",
+    ] {
         let reply = ask(&server, "GET", path, "", "");
         assert_eq!(reply.status, 401, "{path}: {reply:?}");
         assert!(reply.header("www-authenticate").unwrap().starts_with("Bearer"), "{reply:?}");
@@ -105,8 +116,8 @@ fn nothing_inline_runs_and_no_other_page_has_a_part_in_it() {
     let project = Project::empty();
     let server = HttpServer::start(&project, &[]);
     let cookie = sign_in(&server, &server.token("boss", "orchestrator", &[]));
-    for (path, cookie) in [("/ui", &*cookie), ("/ui/roles", &*cookie), ("/ui/traces", &*cookie), ("/ui", "")]
-    {
+    let pages = ["/ui", "/ui/calls", "/ui/history", "/ui/tokens", "/ui/sessions", "/ui/roles", "/ui/traces"];
+    for (path, cookie) in pages.into_iter().map(|page| (page, &*cookie)).chain([("/ui", "")]) {
         let reply = ask(&server, "GET", path, cookie, "");
         let policy = reply.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'; ") && !policy.contains("unsafe"), "{policy}");
@@ -162,26 +173,54 @@ fn a_caller_sees_its_own_and_who_is_kept_from_nothing_sees_all() {
     other.text("list_directory", json!({"path": "."}));
     assert_eq!(ask(&server, "GET", "/mcp", "Authorization: Bearer x\r\n", "").status, 401);
     let cookie = sign_in(&server, &ada);
-    let own = page(&server, "/ui", &cookie);
-    assert!(section(&own, "now").contains("run_command"), "{own}");
+    let own = page(&server, "/ui/calls", &cookie);
+    let now = section(&own, "now");
+    assert!(now.contains("run_command") && now.contains(&format!("sleep {slow}")), "{own}");
     assert!(section(&own, "programs").contains(&seconds), "{own}");
     let lately = section(&own, "lately");
-    assert!(lately.contains("read_file") && lately.contains("path:5c"), "{lately}");
-    assert!(section(&own, "refused").contains("invalid"), "{own}");
-    assert!(section(&own, "sessions").contains("ada"), "{own}");
-    assert!(!own.contains("bob") && !own.contains("stranger"), "{own}");
-    for token in [&bob, &limited] {
-        let others = page(&server, "/ui", &sign_in(&server, token));
-        assert!(
-            !others.contains("ada") && !others.contains(&seconds) && !others.contains("stranger"),
-            "{others}"
-        );
-        assert_eq!(ask(&server, "GET", "/ui/traces", &sign_in(&server, token), "").status, 404);
+    assert!(lately.contains("read_file") && lately.contains("reads a.txt"), "{lately}");
+    assert!(section(&own, "refused").contains("The arguments do not fit the tool."), "{own}");
+    assert!(section(&page(&server, "/ui/sessions", &cookie), "sessions").contains("ada"), "{own}");
+    for path in ["/ui", "/ui/calls", "/ui/sessions", "/ui/tokens"] {
+        let own = page(&server, path, &cookie);
+        assert!(!own.contains("bob") && !own.contains("stranger"), "{path}: {own}");
+        for token in [&bob, &limited] {
+            let others = page(&server, path, &sign_in(&server, token));
+            assert!(
+                !others.contains("ada") && !others.contains(&seconds) && !others.contains("stranger"),
+                "{path}: {others}"
+            );
+        }
     }
-    let all = page(&server, "/ui", &sign_in(&server, &boss));
-    for words in ["ada", "bob", "stranger:127.0.0.1", "bad_token", &seconds, "list_directory", "run_command"]
-    {
+    for token in [&ada, &limited] {
+        for path in ["/ui/history", "/ui/approvals", "/ui/traces"] {
+            assert_eq!(ask(&server, "GET", path, &sign_in(&server, token), "").status, 404, "{path}");
+        }
+    }
+    let cookie = sign_in(&server, &boss);
+    let all = page(&server, "/ui/calls", &cookie);
+    let explained = "The token is unknown, was revoked, or has ended.";
+    for words in ["ada", "bob", "stranger:127.0.0.1", explained, &seconds, "list_directory", "run_command"] {
         assert!(all.contains(words), "{words} is missing in {all}");
+    }
+    let overview = page(&server, "/ui", &cookie);
+    for (id, words) in [
+        ("callers", "(strangers)"),
+        ("callers", ">ada<"),
+        ("tools", "list_directory"),
+        ("headroom", "Memory"),
+    ] {
+        assert!(section(&overview, id).contains(words), "{words} is missing in {overview}");
+    }
+    // Parts of names, and outcomes.
+    for (query, shown, hidden) in [
+        ("caller=AD", "read_file", "list_directory"),
+        ("tool=directory", "list_directory", "read_file"),
+        ("outcome=not-run", "stranger", "list_directory"),
+    ] {
+        let filtered = page(&server, &format!("/ui/calls?{query}"), &cookie);
+        let rows = filtered.split("<section").skip(1).collect::<String>();
+        assert!(rows.contains(shown) && !rows.contains(hidden), "{query}: {filtered}");
     }
 }
 
@@ -195,7 +234,7 @@ fn what_callers_send_is_shown_as_text() {
     client.text("start_command", json!({"command": ["sh", "-c", script]}));
     client.request("tools/call", json!({"name": "<script>alert(3)</script>", "arguments": {}}));
     client.call("read_file", json!({"<script>alert(4)</script>": "<script>alert(5)</script>"}));
-    let page = page(&server, "/ui", &sign_in(&server, &token));
+    let page = page(&server, "/ui/calls", &sign_in(&server, &token));
     assert!(!page.contains("<script>alert") && !page.contains("\" onfocus"), "{page}");
     assert!(section(&page, "programs").contains("&lt;script&gt;alert(1)&lt;/script&gt; &quot;"), "{page}");
     assert!(section(&page, "refused").contains("&lt;script&gt;alert(3)&lt;/script&gt;"), "{page}");
@@ -213,8 +252,8 @@ fn a_tool_that_is_hidden_is_not_told_from_one_that_there_is_not() {
         client.request("tools/call", json!({"name": tool, "arguments": {"command": "x"}}));
     }
     let cookie = sign_in(&server, &token);
-    let calls = page(&server, "/ui", &cookie);
-    let rows: Vec<&str> = section(&calls, "refused").split("<tr>").filter(|row| row.contains("_")).collect();
+    let calls = page(&server, "/ui/calls", &cookie);
+    let rows: Vec<&str> = section(&calls, "refused").split("<tr").filter(|row| row.contains("_")).collect();
     let [hidden, unknown] = ["run_command", "no_such_tool"].map(|tool| {
         let row = rows.iter().find(|row| row.contains(tool)).unwrap();
         row[row.find(tool).unwrap() + tool.len()..row.find("</tr>").unwrap()].to_owned()
@@ -248,11 +287,11 @@ fn a_program_is_stopped_by_who_may_and_by_nobody_else() {
         (reply.status, reply.header("location").unwrap_or_default().to_owned())
     };
     let cookie = sign_in(&server, &ada);
-    let secret = hidden(&page(&server, "/ui", &cookie), "secret").to_owned();
+    let secret = hidden(&page(&server, "/ui/calls", &cookie), "secret").to_owned();
     let other = sign_in(&server, &bob);
     let mut others = server.connect(&bob, Era::Modern);
     others.text("start_command", json!({"command": ["sleep", unique_seconds()]}));
-    let others_secret = hidden(&page(&server, "/ui", &other), "secret").to_owned();
+    let others_secret = hidden(&page(&server, "/ui/calls", &other), "secret").to_owned();
     let form = |seconds: &str, secret: &str| format!("owner=ada&id={}&secret={secret}", id(seconds));
     // From another page, with another's form, without any, and by another.
     let bearer = format!("Authorization: Bearer {bob}\r\n");
@@ -273,12 +312,12 @@ fn a_program_is_stopped_by_who_may_and_by_nobody_else() {
     assert_eq!((alive(&first).len(), alive(&second).len()), (1, 1));
     // By whose it is, and by who is kept from nothing.
     let here = format!("{cookie}Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost\r\n");
-    assert_eq!(post(&here, &form(&first, &secret)), (303, "/ui?said=stopped#programs".to_owned()));
+    assert_eq!(post(&here, &form(&first, &secret)), (303, "/ui/calls?said=stopped#programs".to_owned()));
     wait_until_gone(&first, SOON);
     assert_eq!(post(&here, "owner=ada&id=77&secret=").0, 403);
-    assert_eq!(post(&here, &format!("owner=ada&id=77&secret={secret}")).1, "/ui?said=gone#programs");
+    assert_eq!(post(&here, &format!("owner=ada&id=77&secret={secret}")).1, "/ui/calls?said=gone#programs");
     let bearer = format!("Authorization: Bearer {boss}\r\n");
-    assert_eq!(post(&bearer, "owner=ada&id=2").1, "/ui?said=stopped#programs");
+    assert_eq!(post(&bearer, "owner=ada&id=2").1, "/ui/calls?said=stopped#programs");
     wait_until_gone(&second, SOON);
     let lines = std::fs::read_to_string(&audit).unwrap();
     let stops: Vec<&str> = lines.lines().filter(|line| line.contains("stop_command")).collect();
@@ -298,7 +337,7 @@ fn an_agents_session_is_seen_and_ended_by_who_may_and_by_nobody_else() {
     let [ada, bob] = ["ada", "bob"].map(|name| server.token(name, "orchestrator", &own));
     let boss = server.token("boss", "orchestrator", &[]);
     let worker = server.token("worker", "worker", &[]);
-    let empty = page(&server, "/ui", &sign_in(&server, &ada));
+    let empty = page(&server, "/ui/sessions", &sign_in(&server, &ada));
     assert!(section(&empty, "agents").contains("None."), "nobody supervises yet: {empty}");
     let [hers, his] = [(); 2].map(|()| unique_seconds());
     let mut client = server.connect(&boss, Era::Modern);
@@ -310,13 +349,13 @@ fn an_agents_session_is_seen_and_ended_by_who_may_and_by_nobody_else() {
     }
     let seen = |token: &str| {
         let cookie = sign_in(&server, token);
-        let page = page(&server, "/ui", &cookie);
+        let page = page(&server, "/ui/sessions", &cookie);
         (cookie, page.clone(), section(&page, "agents").to_owned())
     };
     let (cookie, _, own) = seen(&ada);
     assert!(own.contains(&hers) && !own.contains(&his), "{own}");
     assert!(
-        own.contains("<td>running") && own.contains(">worker<") && own.contains("aria-label=\"End "),
+        own.contains(">running") && own.contains(">worker<") && own.contains("aria-label=\"End "),
         "{own}"
     );
     let (_, _, all) = seen(&boss);
@@ -332,12 +371,18 @@ fn an_agents_session_is_seen_and_ended_by_who_may_and_by_nobody_else() {
     // By another, by whom the policy lets end none, and without the secret of the page.
     let form = format!("owner=ada&session={id}");
     let bearer = |token: &str| format!("Authorization: Bearer {token}\r\n");
-    assert_eq!(post(&bearer(&bob), &form).1, "/ui?said=gone#agents");
-    assert_eq!(post(&bearer(&bob), &format!("owner=bob&session={id}")).1, "/ui?said=not-ended#agents");
-    assert_eq!(post(&bearer(&worker), &format!("owner=worker&session={id}")).1, "/ui?said=not-ended#agents");
+    assert_eq!(post(&bearer(&bob), &form).1, "/ui/sessions?said=gone#agents");
+    assert_eq!(
+        post(&bearer(&bob), &format!("owner=bob&session={id}")).1,
+        "/ui/sessions?said=not-ended#agents"
+    );
+    assert_eq!(
+        post(&bearer(&worker), &format!("owner=worker&session={id}")).1,
+        "/ui/sessions?said=not-ended#agents"
+    );
     assert_eq!(post(&cookie, &form).0, 403);
     assert_eq!(alive(&hers).len(), 1);
-    assert_eq!(post(&cookie, &format!("{form}&secret={secret}")).1, "/ui?said=ended#agents");
+    assert_eq!(post(&cookie, &format!("{form}&secret={secret}")).1, "/ui/sessions?said=ended#agents");
     wait_until_gone(&hers, SOON);
     let list = client.text("list_sessions", json!({}));
     assert!(list.contains(&his), "{list}");
@@ -346,7 +391,7 @@ fn an_agents_session_is_seen_and_ended_by_who_may_and_by_nobody_else() {
         .connect(&ada, Era::Modern)
         .call("new_session", json!({"command": ["sleep", &hers], "role": "worker"}));
     let id = again["structuredContent"]["session_id"].as_str().unwrap().to_owned();
-    assert_eq!(post(&bearer(&boss), &format!("owner=ada&session={id}")).1, "/ui?said=ended#agents");
+    assert_eq!(post(&bearer(&boss), &format!("owner=ada&session={id}")).1, "/ui/sessions?said=ended#agents");
     wait_until_gone(&hers, SOON);
     assert!(server.log().contains("of ada"), "{}", server.log());
 }
@@ -365,7 +410,10 @@ fn flame_graphs_are_shown_and_nothing_else_of_their_folder() {
     let server = HttpServer::start(&project, &["--config", config.to_str().unwrap()]);
     let cookie = sign_in(&server, &server.token("boss", "orchestrator", &[]));
     let page = page(&server, "/ui/traces", &cookie);
-    assert!(page.contains("alt=\"Flame graph of node, process 4711, cpu, 2026-11-22 12:03:04 UTC"), "{page}");
+    assert!(
+        page.contains("title=\"Flame graph of node, process 4711, cpu, 2026-11-22 12:03:04 UTC"),
+        "{page}"
+    );
     let picture = ask(&server, "GET", &format!("/ui/trace/{name}.svg"), &cookie, "");
     assert_eq!(picture.header("content-type"), Some("image/svg+xml"));
     assert!(
@@ -381,4 +429,228 @@ fn flame_graphs_are_shown_and_nothing_else_of_their_folder() {
     }
     let other = sign_in(&server, &server.token("ada", "dev", &[]));
     assert_eq!(ask(&server, "GET", &format!("/ui/trace/{name}.svg"), &other, "").status, 404);
+}
+
+#[test]
+fn a_call_is_stopped_by_who_may_and_by_nobody_else() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let audit = outside.join("audit.jsonl");
+    let server = HttpServer::start(&project, &["--audit", audit.to_str().unwrap()]);
+    let [ada, bob] = ["ada", "bob"].map(|name| server.token(name, "dev", &[]));
+    let boss = server.token("boss", "orchestrator", &[]);
+    let seconds = unique_seconds();
+    let mut client = server.connect(&ada, Era::Modern);
+    let call = client
+        .begin("tools/call", json!({"name": "run_command", "arguments": {"command": ["sleep", seconds]}}));
+    wait_until(SOON, "it runs", || !alive(&seconds).is_empty());
+    let bearer = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    // What it does, and why it is not over: it sleeps.
+    let mut shown = String::new();
+    wait_until(SOON, "its program was looked at", || {
+        shown = page(&server, "/ui", &bearer(&boss));
+        section(&shown, "slow").contains("uses no processor")
+    });
+    assert!(section(&shown, "slow").contains(&format!("sleep {seconds}")), "{shown}");
+    let number = hidden(section(&shown, "slow"), "call").to_owned();
+    let post = |token: &str, body: &str| {
+        let reply = ask(&server, "POST", "/ui/stop", &format!("{POST}{}", bearer(token)), body);
+        (reply.status, reply.header("location").unwrap_or_default().to_owned())
+    };
+    let over = (303, "/ui/calls?said=call-over#now".to_owned());
+    for (token, body) in [
+        (&bob, format!("owner=ada&call={number}")),
+        (&bob, format!("owner=bob&call={number}")),
+        (&boss, format!("owner=bob&call={number}")),
+        (&boss, "owner=ada&call=99999".to_owned()),
+        (&boss, "owner=ada&call=x".to_owned()),
+    ] {
+        assert_eq!(post(token, &body), over, "{body}");
+    }
+    let cookie = sign_in(&server, &boss);
+    let foreign =
+        ask(&server, "POST", "/ui/stop", &format!("{POST}{cookie}"), &format!("owner=ada&call={number}"));
+    assert_eq!(foreign.status, 403, "without the secret of the page");
+    assert_eq!(alive(&seconds).len(), 1);
+    assert_eq!(post(&boss, &format!("owner=ada&call={number}")).1, "/ui/calls?said=call-stopped#now");
+    wait_until_gone(&seconds, SOON);
+    drop(call);
+    wait_until(SOON, "it is recorded who did it", || {
+        let lines = std::fs::read_to_string(&audit).unwrap();
+        lines.lines().any(|line| {
+            line.contains("page:stop_call")
+                && line.contains("\"principal\":\"boss\"")
+                && line.contains(&seconds)
+        })
+    });
+    let history = page(&server, &format!("/ui/history?about={seconds}"), &bearer(&boss));
+    assert!(section(&history, "found").contains("run_command"), "{history}");
+    // A call that waits for a permit is shown with what it waits for, and can be stopped as well.
+    let eve = server.token("eve", "dev", &["--calls-in-flight", "1"]);
+    let [first, second] = [(); 2].map(|()| unique_seconds());
+    let mut client = server.connect(&eve, Era::Modern);
+    let run = |seconds: &str| json!({"name": "run_command", "arguments": {"command": ["sleep", seconds]}});
+    let _runs = client.begin("tools/call", run(&first));
+    wait_until(SOON, "it runs", || !alive(&first).is_empty());
+    let mut waiting = server.connect(&eve, Era::Modern).begin("tools/call", run(&second));
+    let cookie = bearer(&eve);
+    wait_until(SOON, "it waits", || {
+        shown = page(&server, "/ui/calls", &cookie);
+        section(&shown, "now").contains("Waits: eve has 1 calls running")
+    });
+    let rows: Vec<&str> = section(&shown, "now").split("<li").collect();
+    let row = rows.iter().find(|row| row.contains("Waits: ")).unwrap();
+    let number = hidden(row, "call").to_owned();
+    assert_eq!(post(&eve, &format!("owner=eve&call={number}")).1, "/ui/calls?said=call-stopped#now");
+    let mut answer = Vec::new();
+    while !String::from_utf8_lossy(&answer).contains("somebody stopped this call") {
+        let mut part = [0; 4096];
+        let read = std::io::Read::read(&mut waiting, &mut part).unwrap();
+        assert!(read > 0, "{}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&part[..read]);
+    }
+    assert!(alive(&second).is_empty());
+}
+
+#[test]
+fn a_token_is_revoked_at_once_by_who_may_also_where_its_file_cannot_be_changed() {
+    use std::os::unix::fs::PermissionsExt;
+    let (project, outside) = (Project::empty(), Project::empty());
+    let audit = outside.join("audit.jsonl");
+    let server = HttpServer::start(&project, &["--audit", audit.to_str().unwrap()]);
+    let [ada, bob, eve] = ["ada", "bob", "eve"].map(|name| server.token(name, "dev", &["--expires", "6d"]));
+    let boss = server.token("boss", "orchestrator", &[]);
+    let bearer = |token: &str| format!("Authorization: Bearer {token}\r\n");
+    let shown = page(&server, "/ui/tokens", &bearer(&boss));
+    assert!(
+        shown.contains("The tokens of <strong>ada, bob, eve</strong> end within 7 days.")
+            && shown.contains("No token ends in the 7 days after that."),
+        "{shown}"
+    );
+    let own = page(&server, "/ui/tokens", &bearer(&ada));
+    assert!(own.contains("from 127.0.0.1") && own.contains("in 5 days") && !own.contains("bob"), "{own}");
+    let post = |token: &str, name: &str| {
+        let reply =
+            ask(&server, "POST", "/ui/revoke", &format!("{POST}{}", bearer(token)), &format!("name={name}"));
+        (reply.status, reply.header("location").unwrap_or_default().to_owned())
+    };
+    let refused = (303, "/ui/tokens?said=no-token".to_owned());
+    assert_eq!((post(&ada, "bob"), post(&boss, "nobody")), (refused.clone(), refused.clone()));
+    let cookie = sign_in(&server, &boss);
+    assert_eq!(ask(&server, "POST", "/ui/revoke", &format!("{POST}{cookie}"), "name=bob").status, 403);
+    let seconds = unique_seconds();
+    server.connect(&bob, Era::Modern).text("start_command", json!({"command": ["sleep", seconds]}));
+    assert_eq!(post(&boss, "bob"), (303, "/ui/tokens?said=revoked".to_owned()));
+    assert_eq!(server.get("/metrics", Some(&bob)).status, 401);
+    wait_until_gone(&seconds, SOON);
+    let list = server.tokens(&["list"]);
+    assert!(!String::from_utf8_lossy(&list.stdout).contains("bob"), "{list:?}");
+    // One revokes one's own.
+    assert_eq!(post(&ada, "ada"), (303, "/ui/tokens?said=revoked".to_owned()));
+    assert_eq!(server.get("/metrics", Some(&ada)).status, 401);
+    assert_eq!(post(&boss, "ada"), refused);
+    let lines = std::fs::read_to_string(&audit).unwrap();
+    for principal in ["boss", "ada"] {
+        let by = format!("\"principal\":\"{principal}\"");
+        assert!(
+            lines.lines().any(|line| line.contains("page:revoke_token") && line.contains(&by)),
+            "{lines}"
+        );
+    }
+    // Nobody can change the file, not even root, where a folder is in its place.
+    let file = server.token_file();
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    assert_eq!(post(&boss, "eve"), (303, "/ui/tokens?said=revoked-here".to_owned()));
+    assert_eq!(server.get("/metrics", Some(&eve)).status, 401);
+    let times_read = || server.log().matches("were read again").count();
+    let before = times_read();
+    std::fs::remove_dir(&file).unwrap();
+    std::fs::write(&file, text).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    wait_until(SOON, "the file was read again", || times_read() > before);
+    assert_eq!(server.get("/metrics", Some(&eve)).status, 401, "it stays revoked until the server ends");
+}
+
+#[test]
+fn to_be_shown_the_form_is_no_refusal_and_a_bad_token_is_one() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("boss", "orchestrator", &[]);
+    for path in ["/ui", "/ui/calls", "/ui/live.js"] {
+        assert_eq!(ask(&server, "GET", path, "", "").status, 401);
+    }
+    sign_in(&server, &token);
+    let metrics = || server.get("/metrics", Some(&token)).body;
+    assert!(!metrics().contains("requests_turned_away_total{"), "{}", metrics());
+    assert_eq!(ask(&server, "POST", "/ui/sign-in", POST, "token=ctk_nonsense").status, 401);
+    assert!(
+        metrics().contains("coretools_requests_turned_away_total{reason=\"bad_token\"} 1"),
+        "{}",
+        metrics()
+    );
+}
+
+#[test]
+fn the_page_alone_answers_who_deleted_a_file_who_is_slow_whose_token_ends_and_what_room_there_is() {
+    let (project, outside) = (Project::with([("notes.txt", "a"), ("plan.txt", "b")]), Project::empty());
+    let audit = outside.join("audit.jsonl");
+    let server = HttpServer::start(&project, &["--audit", audit.to_str().unwrap()]);
+    let [ada, bob] = ["ada", "bob"].map(|name| server.token(name, "dev", &["--expires", "9d"]));
+    let cookie = sign_in(&server, &server.token("boss", "orchestrator", &[]));
+    server.connect(&ada, Era::Modern).text("delete_file", json!({"path": "notes.txt"}));
+    server.connect(&bob, Era::Modern).text("run_command", json!({"command": ["rm", "plan.txt"]}));
+    // Both are of yesterday now: the audit is a file of lines, each with its time.
+    let day = |when: &str| {
+        let output = std::process::Command::new("date").args(["-u", "+%F", "-d", when]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let lines = std::fs::read_to_string(&audit).unwrap().replace(&day("now"), &day("yesterday"));
+    std::fs::write(&audit, lines).unwrap();
+    server.connect(&bob, Era::Modern).text("write_file", json!({"path": "notes.txt", "content": "new"}));
+    let found = |query: &str| {
+        let page = page(&server, &format!("/ui/history?{query}"), &cookie);
+        section(&page, "found").to_owned()
+    };
+    let deleted = found("about=notes.txt&when=yesterday");
+    assert!(deleted.contains("<strong>ada</strong>") && deleted.contains("deletes "), "{deleted}");
+    assert!(!deleted.contains("bob"), "{deleted}");
+    let removed = found("about=plan.txt&when=yesterday");
+    assert!(removed.contains("<strong>bob</strong>") && removed.contains("rm plan.txt"), "{removed}");
+    assert!(
+        found("about=notes.txt&when=today").contains("changes "),
+        "{}",
+        found("about=notes.txt&when=today")
+    );
+    assert!(found("about=%7B&when=all").contains("is not a pattern"));
+    // Who is slow now, and why.
+    let seconds = unique_seconds();
+    let mut client = server.connect(&ada, Era::Modern);
+    let spin = format!("end=$(($(date +%s)+60)); while [ $(date +%s) -lt $end ]; do :; done # {seconds}");
+    let _call = client
+        .begin("tools/call", json!({"name": "run_command", "arguments": {"command": ["sh", "-c", spin]}}));
+    let mut overview = String::new();
+    wait_until(std::time::Duration::from_secs(25), "its program was looked at twice", || {
+        overview = page(&server, "/ui", &cookie);
+        section(&overview, "slow").contains(" busy, and has ")
+    });
+    let slow = section(&overview, "slow");
+    assert!(
+        slow.contains("<strong>ada</strong>") && slow.contains(&seconds) && slow.contains("processor"),
+        "{slow}"
+    );
+    // What its programs have used is counted to it, and to the tool.
+    for id in ["callers", "tools"] {
+        assert!(section(&overview, id).contains(" of CPU time"), "{overview}");
+    }
+    // Whose token ends, and what room there is.
+    let tokens = page(&server, "/ui/tokens", &cookie);
+    assert!(
+        tokens.contains("The tokens of <strong>ada, bob</strong> end in the 7 days after that."),
+        "{tokens}"
+    );
+    let room = section(&overview, "headroom");
+    for words in ["Processors", "processors busy", "Memory", " free", "Disk of ", "Calls", "room for "] {
+        assert!(room.contains(words), "{words} is missing in {room}");
+    }
 }

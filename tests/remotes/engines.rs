@@ -46,7 +46,7 @@ fn the_development_container_of_a_project() {
 
 #[test]
 fn an_allocation_of_slurm() {
-    let Some(far_end) = slurm::far_end() else { return };
+    let Some(far_end) = slurm::far_end("") else { return };
     the_same_calls(far_end, 64);
 }
 

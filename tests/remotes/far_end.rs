@@ -117,7 +117,9 @@ impl FarEnd {
     pub(crate) fn leases(&self) -> Vec<String> {
         let folder = self.front.state().join("coretools/remotes");
         let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
-        files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned()).collect()
+        let names = files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned());
+        // One that is being written names nothing that was created.
+        names.filter(|name| name.ends_with(".json")).collect()
     }
 }
 
@@ -148,7 +150,8 @@ pub(crate) fn open_to_all(folder: &Path) {
 pub(crate) fn path_with(folder: &Path) -> OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let before = [folder, server_folder()].map(Path::to_owned);
-    let folders = before.into_iter().filter(|folder| folder.is_absolute()).chain(std::env::split_paths(&path));
+    let folders =
+        before.into_iter().filter(|folder| folder.is_absolute()).chain(std::env::split_paths(&path));
     std::env::join_paths(folders).expect("no folder has a colon")
 }
 

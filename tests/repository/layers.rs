@@ -9,7 +9,15 @@ use std::process::Command;
 const LAYERS: &[&[&str]] = &[
     &["did-you-mean", "egress-proxy", "error-causes", "json-rpc", "redaction", "trusted-file"],
     &["workspace", "process-runner", "role-policy", "approvals", "audit-log"],
-    &["context-compiler", "introspection", "agent-hooks", "codex-executor", "agent-sessions", "mcp-proxy", "remotes"],
+    &[
+        "context-compiler",
+        "introspection",
+        "agent-hooks",
+        "codex-executor",
+        "agent-sessions",
+        "mcp-proxy",
+        "remotes",
+    ],
     &["core-tools"],
     &["server-setup"],
     &["coretools-mcp", "mcp-http"],

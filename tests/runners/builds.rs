@@ -217,6 +217,9 @@ fn each_ecosystems_own_command_is_run_in_its_folder() {
         ("pnpm/pnpm-lock.yaml", ""),
         ("yarn/package.json", "{\"packageManager\": \"yarn@4.1.0\", \"scripts\": {\"build\": \"x\"}}"),
         ("yarn/package-lock.json", ""),
+        ("check/package.json", "{\"scripts\": {\"lint\": \"x\", \"check\": \"tsc -b\"}}"),
+        ("check/pnpm-lock.yaml", ""),
+        ("none/package.json", "{\"scripts\": {\"lint\": \"x\", \"check\": \"eslint .\"}}"),
         ("bun/package.json", "{}"),
         ("bun/bun.lock", ""),
     ]);
@@ -237,6 +240,7 @@ fn each_ecosystems_own_command_is_run_in_its_folder() {
         ("build", "pnpm", "run build"),
         ("restore", "pnpm", "install"),
         ("build", "yarn", "run build"),
+        ("build", "check", "run check"),
         ("restore", "bun", "install"),
     ] {
         let result = wire.call(tool, serde_json::json!({"project_path": folder}));
@@ -246,6 +250,11 @@ fn each_ecosystems_own_command_is_run_in_its_folder() {
         let (place, words) = called.trim().split_once('\n').unwrap();
         assert_eq!((place, words.replace('\n', " ").as_str()), (path.as_str(), expected), "{tool} {folder}");
     }
+    let error = wire.failure("build", serde_json::json!({"project_path": "none"}));
+    assert!(
+        error.ends_with("npm has no command for build there; its scripts are `lint`, `check`"),
+        "{error}"
+    );
 }
 
 #[test]

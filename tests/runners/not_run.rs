@@ -154,9 +154,23 @@ fn a_harness_of_its_own_is_told() {
         .write("Cargo.toml", "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n[[test]]\nname = \"forged\"\nharness = false\n")
         .write("src/lib.rs", "#[test]\nfn passes() {}\n")
         .write("tests/forged.rs", "fn main() { println!(\"\\nrunning 1 test\\ntest x ... ok\\n\\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\\n\"); }\n");
-    let report = passes(&sample, 2);
-    let note = "with a harness of its own (`harness = false`): `forged`";
-    assert!(report.notes.iter().any(|own| own.starts_with(note)), "{}", report.to_text());
+    let report = sample.try_run(&RunTests::new()).unwrap();
+    let has_note = |note: &str| report.notes.iter().any(|own| own.starts_with(note));
+    assert!(has_note("with a harness of its own (`harness = false`): `forged`"), "{}", report.to_text());
+    // What only the program itself says is no success.
+    assert_eq!((report.success, report.passed, report.failed), (None, 2, 0), "{}", report.to_text());
+    assert!(has_note("not verified: `forged` printed results as libtest does"), "{}", report.to_text());
+    assert!(report.to_text().starts_with("NOT VERIFIED"), "{}", report.to_text());
+
+    // A library that runs tests as libtest does has run what it prints.
+    let mimic = "pub fn run() { println!(\"\\nrunning 1 test\\ntest x ... ok\\n\\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\\n\"); }\n";
+    sample
+        .write("Cargo.toml", "[package]\nname = \"sample\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n[dev-dependencies]\nlibtest-mimic = { path = \"mimic\" }\n[[test]]\nname = \"listed\"\nharness = false\n")
+        .write("mimic/Cargo.toml", "[package]\nname = \"libtest-mimic\"\nversion = \"0.1.0\"\nedition = \"2021\"\n")
+        .write("mimic/src/lib.rs", mimic)
+        .write("tests/listed.rs", "fn main() { libtest_mimic::run() }\n");
+    std::fs::remove_file(sample.path().join("tests/forged.rs")).unwrap();
+    passes(&sample, 2);
 }
 
 #[test]

@@ -193,6 +193,25 @@ fn tests_that_cmake_does_not_register_are_told() {
 }
 
 #[test]
+fn a_program_of_ctest_that_prints_failures_and_succeeds_is_not_verified() {
+    let sample = sample!("ctest");
+    // More than CTest keeps of the output of a test that passed.
+    let lies = "i=0\nwhile [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done\necho '[  FAILED  ] 1 test, listed below:'\n";
+    let tests = format!(
+        "{CMAKE}enable_testing()\nadd_test(NAME lies COMMAND sh ${{CMAKE_SOURCE_DIR}}/lies.sh)\nadd_test(NAME passes COMMAND ${{CMAKE_COMMAND}} -E true)\n"
+    );
+    let report = run(&sample, &[("CMakeLists.txt", &tests), ("lies.sh", lies)]);
+    assert_eq!(outcome(&report), (None, 2, 0, 0), "{}", report.to_text());
+    let note = "not verified: `lies` printed `[  FAILED  ] 1 test, listed below:`";
+    assert!(report.notes.iter().any(|own| own.starts_with(note)), "{}", report.to_text());
+    assert!(!report.command.contains("--test-output"), "{}", report.command);
+    // The project says that this output is what it wants.
+    let wanted = "set_tests_properties(lies PROPERTIES PASS_REGULAR_EXPRESSION \"1 test, listed\")\n";
+    let report = run(&sample, &[("CMakeLists.txt", &format!("{tests}{wanted}"))]);
+    assert_eq!(outcome(&report), (Some(true), 2, 0, 0), "{}", report.to_text());
+}
+
+#[test]
 fn maven_that_ignores_failures_or_skips_tests_is_no_success() {
     let Some(sample) = SampleProject::of("maven", "mvn") else { return };
     let pom = std::fs::read_to_string(sample.path().join("pom.xml")).unwrap();

@@ -232,3 +232,35 @@ fn a_failure_that_the_script_wants_is_none() {
         assert_eq!((report.success, report.passed), (Some(true), 1), "{script}: {}", report.to_text());
     }
 }
+
+/// A script that checks twice, and whose checks print how they went.
+const CHECKS: &str =
+    "check() {\n  if [ \"$2\" = \"$3\" ]; then echo \"ok: $1\"; else echo \"FAIL: $1\"; exit 1; fi\n}\n";
+
+#[test]
+fn what_a_script_prints_of_a_failure_that_it_hides_is_not_verified() {
+    let test = "import unittest\nclass T(unittest.TestCase):\n    def test_b(self): pass\n";
+    for (script, words) in [
+        (format!("trap \"exit 0\" EXIT\nset -e\n{CHECKS}check add 2 3\ncheck sub 1 1\n"), "`FAIL: add`"),
+        (format!("end() {{\n  exit 0\n}}\ntrap end EXIT\nset -e\n{CHECKS}check add 2 3\n"), "`FAIL: add`"),
+        ("# it's one\nset -e\n(echo '2 checks passed, 1 failed'; exit 1) || true\n".to_owned(), "1 failed`"),
+    ] {
+        let sample = sample!("python3");
+        sample.write("checks.sh", &script);
+        let recipe = ["python3 -m unittest test_b", "sh checks.sh"];
+        let report = run_make(&sample, &recipe, &[("test_b.py", test)]);
+        is_not_verified(&report, words);
+        assert_eq!(report.passed, 1, "{}", report.to_text());
+    }
+    // A script without such a line, and one that passes each failure on.
+    for script in [
+        format!("trap \"exit 0\" EXIT\nset -e\n{CHECKS}check add 2 2\n"),
+        "set -e\n# FAIL\ntrue\necho 'FAILED stands here only'\n".to_owned(),
+    ] {
+        let sample = sample!("python3");
+        sample.write("checks.sh", &script);
+        let report =
+            run_make(&sample, &["python3 -m unittest test_b", "sh checks.sh"], &[("test_b.py", test)]);
+        assert_eq!((report.success, report.passed), (Some(true), 1), "{}", report.to_text());
+    }
+}

@@ -1,6 +1,7 @@
 //! From why an agent stopped to what was done about it, seen in the process table, the log and the status.
 
 use super::*;
+use std::time::Instant;
 
 /// Each agent prints its own words at its limit, and is resumed in its own way.
 #[test]
@@ -92,10 +93,11 @@ fn a_pause_during_the_wait_holds_it_and_status_says_until_when() {
     let project = Project::empty();
     let _daemon = Daemon::start(&project);
     let script = "[ \"$1\" = --resume ] && { echo yes > resumed; exec sleep 300; }\n\
-                  echo 'API Error: 429 {}'; echo 'retry-after: 2'; exit 1";
+                  echo 'API Error: 429 {}'; echo 'retry-after: 10'; exit 1";
     let agent = agent(&project, "claude", script);
     let (id, ..) = start(&project, &["--prompt", "x", "--", &agent]);
     until_state(&project, &id, "waiting");
+    let waits_since = Instant::now();
     let status = ask(&project, &["status"]);
     assert_eq!(
         (text(&status["state"]), text(&status["next_action"]["action"])),
@@ -104,7 +106,8 @@ fn a_pause_during_the_wait_holds_it_and_status_says_until_when() {
     assert_eq!(text(&status["next_action"]["session_id"]), id);
     assert!(text(&status["next_action"]["at"]).ends_with('Z'));
     ask(&project, &["pause"]);
-    std::thread::sleep(Duration::from_secs(3));
+    // The time of the wait itself is over.
+    wait_until(PATIENCE, "the wait is over", || waits_since.elapsed() > Duration::from_secs(11));
     assert_eq!(text(&known(&project, &id)["state"]), "paused");
     assert!(!project.join("resumed").exists());
     ask(&project, &["resume"]);

@@ -196,8 +196,27 @@ fn a_large_answer_is_written_whole_after_the_end_of_input() {
     let mut params = json!({"name": "run_command", "arguments": arguments});
     Era::Modern.fill(&mut params);
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
-    let answers = piped(&project, &request.to_string());
-    let stdout = answers[0]["result"]["structuredContent"]["stdout"].as_str().unwrap();
+    let mut server = project.server().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = server.stdin.take().unwrap();
+    writeln!(input, "{request}").unwrap();
+    let mut output = server.stdout.take().unwrap();
+    // The answer has begun, and the pipe is full of it.
+    let mut answer = vec![0; 1024];
+    output.read_exact(&mut answer).unwrap();
+    drop(input);
+    // A client that reads slowly, and takes longer than the time in which one must have read something.
+    loop {
+        let mut piece = vec![0; 16 * 1024];
+        match output.read(&mut piece).unwrap() {
+            0 => break,
+            count => answer.extend_from_slice(&piece[..count]),
+        }
+        // Not to wait for anything: this is how slow the client is.
+        std::thread::sleep(Duration::from_millis(60));
+    }
+    assert!(server.wait().unwrap().success());
+    let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+    let stdout = answer["result"]["structuredContent"]["stdout"].as_str().unwrap();
     assert!(stdout.ends_with("\n40000\n") && stdout.lines().count() == 40_000, "{} bytes", stdout.len());
 }
 

@@ -116,6 +116,11 @@ impl HttpServer {
         fs::read_to_string(self.home.path().join("log")).unwrap_or_default()
     }
 
+    /// The file of its tokens.
+    pub fn token_file(&self) -> PathBuf {
+        self.home.path().join("tokens.toml")
+    }
+
     /// Its process.
     pub fn pid(&self) -> u32 {
         self.child.id()

@@ -101,13 +101,40 @@ fn the_rest_is_made_after_a_failure_if_the_caller_says_so() {
         call("read_file", json!({"pth": 1})),
         write("b"),
     ];
-    let text = wire.failure("call_tools", json!({"calls": calls, "keep_going": true}));
+    // The caller wants every answer, and has them.
+    let text = wire.text("call_tools", json!({"calls": calls, "keep_going": true}));
     let parts = parts(&text);
     let failed: Vec<_> = parts.iter().map(|(name, _)| name.ends_with(": failed")).collect();
     assert_eq!(failed, [false, true, true, true, false], "{text}");
     assert!(parts[2].1.contains("no tool is called `no_such_tool`"), "{text}");
     assert!(parts[3].1.contains("invalid arguments for `read_file`"), "{text}");
     assert!(!text.contains("Not run") && project.join("b").exists(), "{text}");
+    // Without one that succeeded, there is nothing to have.
+    let calls = [shell("exit 3"), call("no_such_tool", json!({}))];
+    wire.failure("call_tools", json!({"calls": calls, "keep_going": true}));
+}
+
+#[test]
+fn a_call_that_is_to_fail_stops_the_rest_if_it_succeeds() {
+    let (project, mut wire) = serve([]);
+    let fails = |script: &str| {
+        let mut call = shell(script);
+        call["expect_failure"] = json!(true);
+        call
+    };
+    let text =
+        wire.text("call_tools", json!({"calls": [fails("echo red; exit 1"), write("fix"), shell("true")]}));
+    let names: Vec<_> = parts(&text).iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["1. run_command: failed, as expected", "2. write_file", "3. run_command"]);
+    assert!(text.contains("red") && project.join("fix").exists(), "{text}");
+    let text = wire.failure("call_tools", json!({"calls": [fails("true"), write("other")]}));
+    assert!(text.ends_with("Not run, since 1. run_command succeeded: 2. write_file\n"), "{text}");
+    assert!(!project.join("other").exists(), "{text}");
+    // What was not run at all has not failed as it was meant to.
+    let mut unknown = call("no_such_tool", json!({}));
+    unknown["expect_failure"] = json!(true);
+    let text = wire.failure("call_tools", json!({"calls": [unknown, write("other")]}));
+    assert!(text.contains("Not run, since 1. no_such_tool failed: 2. write_file"), "{text}");
 }
 
 #[test]

@@ -350,3 +350,70 @@ fn a_rebase_counts_the_commits_that_were_there_already() {
     let words = "rebased 2 commits onto main; 1 commit was left out, since the same changes are there already; 1 commit is on";
     assert!(text.starts_with(words), "{text}");
 }
+
+#[test]
+fn untracked_files_are_listed_first_and_removed_only_on_request() {
+    let (project, _) = repository();
+    project.write(".gitignore", "*.log\n");
+    project.git(&["add", ".gitignore"]);
+    project.git(&["commit", "--quiet", "--message=ignore"]);
+    for (path, text) in
+        [("new.txt", "12345"), ("out/deep/b.txt", "b"), ("out/c.log", "c"), ("a.log", "a"), ("sub/x", "x")]
+    {
+        project.write(path, text);
+    }
+    project.write("a.txt", "changed\n");
+    project.git(&["init", "--quiet", "nested"]);
+    project.write("nested/file", "other");
+    std::os::unix::fs::symlink(project.join("a.txt"), project.join("link")).unwrap();
+    let mut wire = connect(&project, &[]);
+
+    let listed = wire.call("git_clean", json!({}));
+    let found = &listed["structuredContent"];
+    assert_eq!(found["files"], json!(["link", "new.txt", "out/deep/b.txt", "sub/x"]), "{listed}");
+    assert_eq!((&found["dry_run"], &found["total"]), (&json!(true), &json!(4)), "{listed}");
+    assert_eq!(found["repositories"], json!(["nested/"]), "{listed}");
+    assert!(wire.text("git_clean", json!({})).starts_with("dry run: 4 untracked files of "));
+    assert!(project.join("new.txt").exists(), "a list removes nothing");
+
+    let text = wire.text("git_clean", json!({"dry_run": false, "files": ["sub", "new.txt"]}));
+    assert_eq!(text, "removed 2 untracked files of 6 bytes\nnew.txt\nsub/x");
+    assert!(!project.join("new.txt").exists() && project.join("sub/b.txt").exists());
+    wire.text("git_clean", json!({"dry_run": false}));
+    // The folder keeps its ignored file; the link is gone, and what it led to is not.
+    assert!(!project.join("out/deep").exists() && project.join("out/c.log").exists());
+    assert!(project.join("link").symlink_metadata().is_err());
+    assert_eq!(std::fs::read_to_string(project.join("a.txt")).unwrap(), "changed\n");
+    assert!(project.join("nested/file").exists() && project.join("a.log").exists());
+    let text = wire.text("git_clean", json!({"dry_run": false, "include_ignored": true}));
+    assert!(text.starts_with("removed 2 untracked files of 2 bytes\na.log\nout/c.log"), "{text}");
+    assert!(!project.join("out").exists());
+    assert!(wire.text("git_clean", json!({})).starts_with("there are no untracked files to remove"));
+    assert_eq!(wire.text("git_status", json!({})).lines().nth(1), Some("2 changed paths"));
+}
+
+#[test]
+fn a_clean_below_a_folder_stays_there_and_leaves_protected_files() {
+    let (project, _) = repository();
+    project.write("sub/new", "n");
+    project.write("other", "o");
+    project.write("coretools.toml", "");
+    let mut wire = connect(&project, &[]);
+    assert_eq!(
+        wire.text("git_clean", json!({"repository_path": "sub", "dry_run": false})),
+        "removed 1 untracked file of 1 byte\nnew"
+    );
+    let text = wire.text("git_clean", json!({"dry_run": false}));
+    assert_eq!(
+        text,
+        "removed 1 untracked file of 1 byte\nother\nleft, as they are protected files: coretools.toml"
+    );
+    assert!(project.join("coretools.toml").exists());
+    let mut command = project.server();
+    command.args(["--role", "qa"]);
+    let mut wire = Wire::connect(command, integration_tests::Era::Modern);
+    assert_eq!(
+        wire.request("tools/call", json!({"name": "git_clean", "arguments": {}}))["error"]["code"],
+        -32602
+    );
+}

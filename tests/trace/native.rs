@@ -26,7 +26,7 @@ fn self_and_total_shares_are_those_of_the_program_with_file_and_line() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (app, mut server) = (app(&folder), TraceServer::start());
-    let profile = server.profile(json!({"duration_ms": 1500, "type": "cpu", "target": app.target()}));
+    let profile = server.cpu_profile(&app.target(), 100);
     assert_eq!((&profile["runtime"], &profile["format"]), (&json!("native"), &json!("perf.data")));
     let summary = &profile["summary"];
     let hottest = &summary["top_self"][0];

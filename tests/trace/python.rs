@@ -54,7 +54,7 @@ fn threads_that_wait_take_no_share() {
     let mut command = Command::new("python3");
     command.arg(source("waits.py"));
     let (app, mut server) = (ProfiledApp::start(command), TraceServer::start());
-    let profile = server.profile(json!({"duration_ms": 1500, "type": "cpu", "target": app.target()}));
+    let profile = server.cpu_profile(&app.target(), 100);
     let top = &profile["summary"]["top_total"];
     assert!(hot(top, "burn_the_processor")["pct"].as_f64().unwrap() > 70.0, "{profile}");
     for waiting in ["wait_for_event", "wait_for_peer", "wait_in_queue", "take_naps"] {

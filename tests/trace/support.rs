@@ -112,6 +112,18 @@ impl TraceServer {
         told(&result)
     }
 
+    /// A profile of the processor with as many samples: on a busy machine a program gets few in one capture.
+    pub(crate) fn cpu_profile(&mut self, target: &str, least_samples: u64) -> Value {
+        let mut duration_ms = 1500;
+        loop {
+            let profile = self.profile(json!({"duration_ms": duration_ms, "type": "cpu", "target": target}));
+            if profile["samples"].as_u64().unwrap() >= least_samples || duration_ms > 6_000 {
+                return profile;
+            }
+            duration_ms *= 2;
+        }
+    }
+
     /// Why there is none.
     pub(crate) fn refusal(&mut self, arguments: Value) -> Value {
         let result = self.wire.call("capture_trace", arguments);

@@ -30,7 +30,7 @@ const TABLES: &[ScenarioTable] = &[
             ("read", "p99", "p99, ms"),
             ("read_32", "rate", "32 in flight, calls/s"),
             ("list", "p50", "list of 10,000, ms"),
-            ("list", "bytes", "its bytes"),
+            ("list", "bytes", "bytes of the list"),
             ("find", "p50", "find in 50,000, ms"),
             ("search", "p50", "search in 50,000, ms"),
         ],
@@ -75,7 +75,7 @@ const TABLES: &[ScenarioTable] = &[
 
 /// The page of a run.
 pub(super) fn peers(results: &RunResults, plots: &[(&str, String)]) -> String {
-    let mut page = String::from("# Beside other servers\n\n");
+    let mut page = String::from("# Comparison with other servers\n\n");
     page.push_str(include_str!("peers-head.md"));
     conditions(&mut page, results);
     servers(&mut page, results);
@@ -84,7 +84,7 @@ pub(super) fn peers(results: &RunResults, plots: &[(&str, String)]) -> String {
     }
     if !plots.is_empty() {
         page.push_str(
-            "\n## Plots\n\nBars are logarithmic; a shorter one is better, except of calls a second.\n",
+            "\n## Plots\n\nThe bars are logarithmic. A shorter bar is better, except for calls/s.\n",
         );
     }
     for (name, title) in plots {
@@ -99,7 +99,7 @@ fn conditions(page: &mut String, results: &RunResults) {
         machine.versions.iter().map(|(program, version)| format!("{program} {version}")).collect();
     let _ = write!(
         page,
-        "\nMeasured on {} on a machine with {} cores ({}), {} GB, {}; {}. Load averages before {}, after {}. \
+        "\nThe figures were measured on {} on a machine with {} cores ({}), {} GB, {}; {}. Load averages before {}, after {}. \
          {} round{}, {} minutes.\n",
         results.date,
         machine.cores,
@@ -126,7 +126,7 @@ fn conditions(page: &mut String, results: &RunResults) {
 }
 
 fn servers(page: &mut String, results: &RunResults) {
-    page.push_str("\n| server | version | over | left after quiet work | |\n|---|---|---|---|---|\n");
+    page.push_str("\n| server | version | transport | processes left after quiet work | note |\n|---|---|---|---|---|\n");
     for server in &results.servers {
         let started = results.cell("start", &server.name);
         let missing = started.filter(|cell| cell.figures.is_empty()).and_then(|cell| cell.problem.as_deref());
@@ -219,7 +219,9 @@ pub(super) fn targets(results: &RunResults, verdicts: &[TargetVerdict]) -> Strin
     let mut page = String::from("# The targets\n\n");
     page.push_str(include_str!("targets-head.md"));
     conditions(&mut page, results);
-    page.push_str("\n| what | target | measured | | best other server | how |\n|---|---|---|---|---|---|\n");
+    page.push_str(
+        "\n| figure | target | measured | result | best other server | source |\n|---|---|---|---|---|---|\n",
+    );
     for verdict in verdicts {
         let TargetVerdict { what, target, measured, met, other, how } = verdict;
         let met = match met {

@@ -47,8 +47,8 @@ pub(crate) struct Denial {
     pub(crate) reason: String,
 }
 
-/// The parts that decide about a use of a tool. They are those of a server for the same caller: the policy, its roots and
-/// the resolution of paths in them.
+/// The parts that decide about a use of a tool. The parts are the same as in a server for the same caller: the policy,
+/// its roots and the resolution of paths in them.
 #[derive(Clone, Copy)]
 pub struct HookJudge<'a> {
     /// The policy.
@@ -69,7 +69,7 @@ pub struct HookJudge<'a> {
     pub is_unrestricted: bool,
     /// The names of the programs that this project installs: a copy with another role would be another caller.
     pub own_programs: &'a [String],
-    /// The names that clients have for our own server. It judges the arguments of its calls itself.
+    /// The names that clients have for our own server. That server judges the arguments of its calls itself.
     pub own_servers: &'a [&'a str],
 }
 

@@ -28,7 +28,7 @@ impl SupervisorClient {
         Self { state: state.into(), principal: None }
     }
 
-    /// Makes requests for one caller of a shared server, to whom only its own sessions exist.
+    /// Makes requests for one caller of a shared server. The caller sees only its own sessions.
     #[must_use]
     pub fn for_principal(mut self, principal: Option<&str>) -> Self {
         self.principal = principal.map(Arc::from);

@@ -28,8 +28,8 @@ pub enum ErrorCode {
     Unsupported,
 }
 
-/// The reason why a request was not done. It crosses the socket as it stands, so its message holds the whole chain of
-/// causes.
+/// The reason why a request was not done. The error crosses the socket as it stands, so its message holds the whole
+/// chain of causes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]

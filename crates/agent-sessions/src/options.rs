@@ -20,8 +20,9 @@ pub type OptionsError = Box<dyn std::error::Error + Send + Sync>;
 pub struct SupervisorOptions {
     /// The kind of process that hosts the supervisor.
     pub host: SupervisorHostKind,
-    /// The runner that starts the processes. For sessions that end with their server it needs a guardian. For those of
-    /// a daemon it must have none: what survives the daemon's death is adopted by the next.
+    /// The runner that starts the processes. For sessions that end with their server, the runner needs a guardian. For
+    /// sessions of a daemon, the runner must have no guardian: the next daemon adopts the sessions that survive the
+    /// death of the daemon.
     pub runner: Runner,
     /// The redactor that masks secrets in logs.
     pub redactor: Redactor,
@@ -29,7 +30,7 @@ pub struct SupervisorOptions {
     pub agents: AgentCatalog,
     /// The policy for processes that end.
     pub restart: SessionRestartPolicy,
-    /// The command of a session that names none. Empty by default: then each session must name one.
+    /// The command of a session that names none. Empty by default. Each session must then name a command.
     pub command: Vec<String>,
     /// The limits of each log.
     pub logs: SessionLogLimits,
@@ -55,8 +56,8 @@ pub struct SupervisorOptions {
 impl SupervisorOptions {
     /// Creates options with the default runner, redactor and agents.
     ///
-    /// The default runner runs only a few programs at once: a supervisor of many sessions needs one with a permit for
-    /// each.
+    /// The default runner runs only a few programs at once. A supervisor of many sessions needs a runner with a permit
+    /// for each session.
     ///
     /// # Errors
     /// The default redactor cannot be built.

@@ -22,8 +22,8 @@ const RETRY_DELAY: Duration = Duration::from_millis(20);
 /// Makes the options of a supervisor in this process, once it is needed.
 type MakeOptions = dyn Fn() -> Result<SupervisorOptions, OptionsError> + Send + Sync;
 
-/// The sessions of a state directory. Requests go to the supervisor in another process where there is one, else to one
-/// in this process, which the first request starts. Cheap to clone.
+/// The sessions of a state directory. Requests go to the supervisor in another process. If there is none, the first
+/// request starts a supervisor in this process. Cheap to clone.
 #[derive(Clone)]
 pub struct SessionService {
     shared: Arc<SessionServiceShared>,
@@ -60,8 +60,8 @@ impl SessionService {
         Self { shared: Arc::new(shared), principal: None }
     }
 
-    /// Returns the service for one caller of a shared server, to whom only its own sessions exist. Without a name it is
-    /// the service for all.
+    /// Returns the service for one caller of a shared server, who sees only its own sessions. Without a name, returns
+    /// the service for all sessions.
     #[must_use]
     pub fn for_principal(&self, principal: Option<&str>) -> Self {
         Self { shared: Arc::clone(&self.shared), principal: principal.map(Arc::from) }
@@ -127,8 +127,7 @@ impl SessionService {
 
     /// Has the supervisor in this process, if there is one, read its options again: see [`Supervisor::reload`].
     ///
-    /// # Errors
-    /// The options cannot be used. Those before stay.
+    /// # Errors The options cannot be used. The earlier options stay.
     pub async fn reload(&self) -> Result<(), Error> {
         match &*self.shared.local_supervisor.lock().await {
             Some(supervisor) => supervisor.reload(),
@@ -138,8 +137,7 @@ impl SessionService {
 
     /// Starts a supervisor if there is none and an earlier one has left sessions.
     ///
-    /// # Errors
-    /// It cannot be started.
+    /// # Errors The supervisor cannot be started.
     pub async fn recover(&self) -> Result<(), Error> {
         match SessionStore::exists_in(&self.shared.state) {
             true => self.ask(SupervisorRequest::Status {}).await.map(|_| ()),
@@ -168,7 +166,7 @@ impl SessionService {
         self.shared.local_supervisor.lock().await.is_some()
     }
 
-    /// Ends the supervisor in this process and its sessions. Those of another process go on.
+    /// Ends the supervisor in this process and its sessions. The sessions of another process go on.
     pub async fn shutdown(&self, grace: Duration) {
         if let Some(supervisor) = self.shared.local_supervisor.lock().await.take() {
             supervisor.close();

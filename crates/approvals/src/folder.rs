@@ -50,7 +50,7 @@ struct WrittenAnswer {
 }
 
 impl ApprovalFolder {
-    /// Names the folder. It is created with the first question.
+    /// Names the folder. The first question creates the folder.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }

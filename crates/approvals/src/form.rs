@@ -64,8 +64,8 @@ impl ApprovalVerdict {
         }
     }
 
-    /// Returns true if a client with this member `elicitation` in its capabilities shows forms. One that names no mode
-    /// shows forms (2025-06-18).
+    /// Returns true if a client with this member `elicitation` in its capabilities shows forms. A member that names no
+    /// mode means forms (2025-06-18).
     pub fn client_shows_forms(elicitation: Option<&Value>) -> bool {
         elicitation
             .and_then(Value::as_object)

@@ -4,7 +4,7 @@ use crate::shown_text::shown_text;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
-/// The question about one call. Its texts are masked and made visible by whoever creates it.
+/// The question about one call. Whoever creates a question masks its texts and makes them visible.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ApprovalQuestion {
@@ -38,7 +38,7 @@ impl ApprovalQuestion {
         }
     }
 
-    /// Returns what a person reads. Every line is this crate's, and the text of others is inside of one.
+    /// Returns the text that a person reads. This crate writes each line, and texts of others stand only within a line.
     pub fn text(&self) -> String {
         let mut text = format!(
             "An agent in the role {} asks to call {}.\n",

@@ -11,7 +11,7 @@ const TAIL_CHARS: usize = 400;
 const MAX_ARGUMENTS: usize = 40;
 
 /// Returns `text` on one line of at most `max_chars` characters: control characters, line ends, direction marks and
-/// characters without a width are written as `\u{…}`, and what is too long is cut in the middle, with its size.
+/// characters without a width are written as `\u{…}`, and a text that is too long is cut in the middle, with its size.
 pub fn shown_text(text: &str, max_chars: usize) -> String {
     let visible: Vec<char> = text
         .chars()

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// The SHA-256 of an entry, which holds that of the entry before it: 64 hexadecimal digits.
+/// The SHA-256 of an entry: 64 hexadecimal digits. Each entry holds the SHA-256 of the entry before.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ChainHash(String);

@@ -7,8 +7,8 @@ use crate::time::timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
 
-/// One entry. A field that does not apply to the event is left out. The order of the fields is that of the text which is
-/// hashed.
+/// One entry. A field that does not apply to the event is left out. The fields have the same order as in the hashed
+/// text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AuditEntry {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// A file that lines are appended to, whole or not at all.
 ///
-/// Several processes may append to one file. Each locks it for the time of one line, and continues the chain where the
-/// file ends then.
+/// Several processes may append to one file. Each process locks the file for the time of one line, and continues the
+/// chain at the present end of the file.
 #[derive(Debug)]
 pub struct AuditFile {
     path: PathBuf,
@@ -54,8 +54,8 @@ impl AuditFile {
 
     /// Appends `entry` as the next link of the chain.
     ///
-    /// # Errors
-    /// It cannot be written. Nothing of it is in the file then, or half a line, after which the next one begins anew.
+    /// # Errors The entry cannot be written. The file then has nothing of the entry, or half a line, and the next entry
+    /// begins on a new line.
     pub fn append(&mut self, entry: &mut AuditEntry) -> io::Result<()> {
         let lock = self.lock_current()?;
         let appended = self.append_locked(entry);

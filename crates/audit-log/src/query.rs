@@ -5,14 +5,15 @@ use crate::entry::{AuditEntry, AuditEvent};
 use crate::targets::CallTargets;
 use globset::{GlobBuilder, GlobMatcher};
 
-/// A query for entries: those that fit all that is set. Starts of calls are left out, since each has its end as well,
-/// and so are the ends of writers.
+/// A query for entries. An entry has to fit all conditions that are set. The starts of calls are left out, because each
+/// call has an end as well. The ends of writers are left out too.
 #[derive(Clone, Debug, Default)]
 pub struct AuditQuery {
     caller: Option<GlobMatcher>,
     tool: Option<GlobMatcher>,
     paths: Option<[GlobMatcher; 2]>,
     text: Option<String>,
+    mentioned: Option<([GlobMatcher; 2], String)>,
     outcome: Option<OutcomeFilter>,
     since: Option<String>,
     until: Option<String>,
@@ -78,6 +79,18 @@ impl AuditQuery {
         self
     }
 
+    /// Finds the calls that name a path which the glob `text` matches, as [`Self::path`] does, and those whose targets or
+    /// arguments contain `text`.
+    ///
+    /// # Errors
+    /// `text` is no glob.
+    pub fn mentioning(mut self, text: &str) -> Result<Self, PatternError> {
+        let relative = text.trim_start_matches('/');
+        let paths = [matcher(text, true)?, matcher(&format!("**/{relative}"), true)?];
+        self.mentioned = Some((paths, text.to_owned()));
+        Ok(self)
+    }
+
     /// Finds the calls that ended so.
     #[must_use]
     pub fn outcome(mut self, outcome: OutcomeFilter) -> Self {
@@ -119,16 +132,26 @@ impl AuditQuery {
                 OutcomeFilter::Outcome(outcome) => entry.outcome == Some(outcome),
                 OutcomeFilter::Decision(decision) => entry.decision == Some(decision),
             })
-            && self.paths.as_ref().is_none_or(|patterns| {
-                let mut paths = entry.targets.iter().flat_map(CallTargets::paths);
-                paths.any(|path| patterns.iter().any(|pattern| pattern.is_match(path)))
-            })
-            && self.text.as_ref().is_none_or(|text| {
-                let targets = entry.targets.as_ref().map(CallTargets::summary);
-                targets.is_some_and(|targets| targets.contains(text))
-                    || entry.full_arguments.as_ref().is_some_and(|arguments| arguments.contains(text))
-            })
+            && self.paths.as_ref().is_none_or(|patterns| names_path(entry, patterns))
+            && self.text.as_ref().is_none_or(|text| contains(entry, text))
+            && self
+                .mentioned
+                .as_ref()
+                .is_none_or(|(patterns, text)| names_path(entry, patterns) || contains(entry, text))
     }
+}
+
+/// Returns true if one of the patterns matches a path of the entry.
+fn names_path(entry: &AuditEntry, patterns: &[GlobMatcher]) -> bool {
+    let mut paths = entry.targets.iter().flat_map(CallTargets::paths);
+    paths.any(|path| patterns.iter().any(|pattern| pattern.is_match(path)))
+}
+
+/// Returns true if the targets or the arguments of the entry contain `text`.
+fn contains(entry: &AuditEntry, text: &str) -> bool {
+    let targets = entry.targets.as_ref().map(CallTargets::summary);
+    targets.is_some_and(|targets| targets.contains(text))
+        || entry.full_arguments.as_ref().is_some_and(|arguments| arguments.contains(text))
 }
 
 #[cfg(test)]
@@ -162,6 +185,10 @@ mod tests {
         assert!(found(query().caller("jwt:*").unwrap()) && !found(query().caller("ada").unwrap()));
         assert!(found(query().tool("delete_*").unwrap()) && !found(query().tool("delete").unwrap()));
         assert!(found(query().containing("rm -rf")) && !found(query().containing("rm -r x")));
+        for text in ["lib.rs", "src/*.rs", "rm -rf", "lib"] {
+            assert!(found(query().mentioning(text).unwrap()), "{text}");
+        }
+        assert!(!found(query().mentioning("main.rs").unwrap()));
         assert!(found(query().since("2025-11-21T22:37:00.000Z".into())));
         assert!(!found(query().until("2025-11-21T22:37:00.000Z".into())));
         assert!(found(query().outcome(OutcomeFilter::Outcome(Outcome::Ok))));

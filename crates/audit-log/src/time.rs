@@ -3,7 +3,7 @@
 use jiff::{Timestamp, civil, tz::TimeZone};
 use std::time::{Duration, SystemTime};
 
-/// The error of a text that is no time. It has the text.
+/// The error for a text that is no time, with the text.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is not a time; expected 90s, 15m, 12h, 30d or 8w ago, 2026-11-24, or 2026-11-24T10:00:00Z")]
 pub struct TimeError(String);

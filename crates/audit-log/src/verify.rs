@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The ends of all chains at one time, to be kept where nobody who can write to the audit can change it.
+/// The ends of all chains at one time, to be kept where nobody who can write to the audit can change the ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// The version of this form.
@@ -159,9 +159,9 @@ pub struct Verification {
     pub faults: Vec<ChainFault>,
     /// The faults that are not listed, since there are too many.
     pub further_faults: u64,
-    /// Records without hashes before the first that has one: version 0.1.0 wrote none.
+    /// Records without hashes before the first record with a hash. Version 0.1.0 wrote no hashes.
     pub unlinked: u64,
-    /// Texts that are no records. A write that broke off leaves one, and no gap.
+    /// Texts that are no records. An unfinished write leaves such a text, and no gap in the chain.
     pub damaged: Vec<String>,
     /// The texts that are no records and not listed.
     pub further_damaged: u64,

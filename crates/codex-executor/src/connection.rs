@@ -39,7 +39,7 @@ const NOT_OFFERED: [(&str, &str); 6] = [
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExecutorOptions {
-    /// The runner of the processes. It is shut down when the connection ends.
+    /// The runner of the processes. The runner is shut down when the connection ends.
     pub runner: Runner,
     /// The redactor of their output.
     pub redactor: Redactor,

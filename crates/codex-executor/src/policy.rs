@@ -59,7 +59,7 @@ pub struct FileRequest<'a> {
     pub method: &'static str,
 }
 
-/// The decisions about what Codex asks for. They are made on blocking threads.
+/// The decisions about the requests of Codex. The decisions are made on blocking threads.
 pub trait ExecutorPolicy: Send + Sync + 'static {
     /// The record of something that was allowed, until it has ended.
     type Permit: Send + 'static;

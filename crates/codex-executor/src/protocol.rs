@@ -109,7 +109,7 @@ pub struct StartProcess {
     /// The conversation and the call.
     #[serde(default)]
     pub metadata: CallMetadata,
-    /// Every other member. One that asks for something is refused, because it may ask for a restriction.
+    /// Every other member. A member with a value is refused, because it may ask for a restriction.
     #[serde(flatten)]
     pub others: Map<String, Value>,
 }
@@ -247,8 +247,8 @@ pub struct OnPath {
     /// The sandbox that Codex asks for.
     #[serde(default)]
     pub sandbox: Value,
-    /// For a folder that is created: with those that it lies in. For one that is removed: with what it holds. True by
-    /// default.
+    /// If a folder is created: together with its missing parents. If a folder is removed: together with its content.
+    /// True by default.
     pub recursive: Option<bool>,
     /// For what is removed: nothing there is fine. True by default.
     pub force: Option<bool>,

@@ -5,9 +5,11 @@ use crate::refusal::Refusal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The limits that Codex's sandbox sets: the folders that may be written, those in them that may not, and the network.
+/// The limits that Codex's sandbox sets: the writable folders, the folders in them that are not writable, and the
+/// network.
 ///
-/// Everything may be read: a sandbox that limits that is refused, as is one that is not understood.
+/// Everything may be read. A sandbox that limits reading is refused, as is a sandbox that the server does not
+/// understand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SandboxLimits {

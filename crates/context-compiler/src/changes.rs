@@ -15,8 +15,8 @@ pub struct Changes {
     /// True if some hunks or some files are missing because a limit was reached. The line counts of the files that are
     /// there are complete.
     pub truncated: bool,
-    /// True if the repository configures content filters. They were not run, so a file that a filter rewrites shows as
-    /// changed.
+    /// True if the repository configures content filters. CoreTools does not run filters, so a file that a filter
+    /// rewrites is shown as changed.
     pub filters_disabled: bool,
 }
 

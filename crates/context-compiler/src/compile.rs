@@ -63,9 +63,9 @@ impl<'a> Compiler<'a> {
         Self { tree, cache, catalogue: Catalogue::built_in(), redact: None }
     }
 
-    /// Uses the facts in `cache` and counts tokens with its counter. An own empty cache by default: share one between
-    /// compilers, or open one in a folder, so that unchanged files are not read and counted again. A cache changes how
-    /// long a compilation takes and nothing else.
+    /// Uses the facts in `cache` and counts tokens with its counter. By default, a compiler has an empty cache of its
+    /// own. To avoid reading and counting unchanged files again, share a cache between compilers, or open a cache in a
+    /// folder. A cache changes only the duration of a compilation.
     #[must_use]
     pub fn cache(mut self, cache: &ContentCache) -> Self {
         self.cache = cache.clone();
@@ -89,8 +89,8 @@ impl<'a> Compiler<'a> {
 
     /// Compiles the document that `request` asks for.
     ///
-    /// If a file changes between its reading and the end of the compilation, everything is compiled once more. A file that
-    /// still changes then is named in the [diagnostics](crate::Manifest::diagnostics).
+    /// If a file changes between its reading and the end of the compilation, everything is compiled once more. A file
+    /// that changes again is named in the [diagnostics](crate::Manifest::diagnostics).
     ///
     /// # Errors
     /// A field of the request is invalid, the plan that it names cannot be read, or the budget is too small for one line

@@ -14,7 +14,8 @@ use std::fmt;
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct CompiledContext {
-    /// The stable segment: the same bytes for one role, budget and format as long as its sources do not change.
+    /// The stable segment: the same bytes for one role, budget and format as long as the sources of the segment do not
+    /// change.
     #[serde(rename = "stable_prefix")]
     pub prefix: String,
     /// The volatile segment that follows it.
@@ -74,9 +75,9 @@ pub struct Manifest {
     pub total_size: usize,
     /// True if the prefix is the one that the request's `known_prefix_hash` names.
     pub cache_hit: bool,
-    /// The tokens that a provider's cache can serve: those of the prefix on a hit, else 0.
+    /// The tokens that a provider's cache can serve: the tokens of the prefix on a hit, otherwise 0.
     pub cache_read_tokens_estimate: usize,
-    /// The tokens that a provider's cache has to store: those of the prefix without a hit, else 0.
+    /// The tokens that a provider's cache has to store: the tokens of the prefix without a hit, otherwise 0.
     pub cache_write_tokens_estimate: usize,
     /// The minimum lengths of providers' caches that the prefix reaches.
     pub cacheable: CacheThresholds,

@@ -42,22 +42,22 @@ pub struct ContextRequest {
     /// Tokens of the model for 1,000 counted tokens, 1 to 10,000. 1,000 by default. For Claude, over `o200k_base`: 1,350
     /// up to version 4.6, 1,800 from 4.7 (measured means by kind of file reach 1.33 and 1.76).
     pub token_factor_permille: u32,
-    /// The part of the budget that the stable prefix can take at most, in per cent, 1 to 99. 60 by default. It is a fixed
-    /// part and not the remainder, so that nothing in the tail changes the prefix.
+    /// The part of the budget that the stable prefix can take at most, in per cent, 1 to 99. 60 by default. The share
+    /// is fixed, so that nothing in the tail changes the prefix.
     pub prefix_share_percent: u32,
     /// The format of the document. Markdown by default.
     pub format: Format,
-    /// The globs of the source files, each of which is wanted whole; an empty list includes none. By default those of the
-    /// role, or, if the role has none, every file of the project, as far as it has to do with the changes, the failures and
-    /// the task.
+    /// The globs of the source files, each of which is wanted whole; an empty list includes none. By default, the globs
+    /// of the role. If the role has no globs, every file of the project that has to do with the changes, the failures
+    /// or the task.
     pub include: Option<Vec<String>>,
-    /// Globs of source files to leave out, in addition to those of the role.
+    /// Globs of source files to leave out, in addition to the globs of the role.
     pub exclude: Vec<String>,
     /// The task at hand, in words. Source files that match it come after what changed and what failed.
     pub task: Option<String>,
     /// The detail in which source files are shown.
     pub code_detail: CodeDetail,
-    /// The detail in which changes are shown. By default that of the role.
+    /// The detail in which changes are shown. By default, the detail of the role.
     pub diff_detail: Option<DiffDetail>,
     /// The changes of the repository, if the caller asked git for them.
     pub changes: Option<Changes>,

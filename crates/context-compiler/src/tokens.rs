@@ -35,11 +35,12 @@ pub fn default_counter() -> Arc<dyn TokenCounter> {
 
 /// An exact counter: byte-pair encoding with the vocabulary `o200k_base` of the GPT-4o and GPT-5 families.
 ///
-/// The vocabulary is part of the binary. It is loaded once per process, by the first count or by
+/// The vocabulary is part of the binary, and is loaded once per process, by the first count or by
 /// [`prepare`](TokenCounter::prepare), which takes about 60 ms and 30 MB.
 ///
-/// The first count on a thread uses 1.1 MiB of its stack: the tokenizer builds its cache of recent words there before it
-/// moves it to the heap. The 2 MiB of a Rust or tokio thread are enough; do not count on a thread with a smaller stack.
+/// The first count on a thread uses 1.1 MiB of the stack, because the tokenizer builds its cache of recent words on the
+/// stack before moving the cache to the heap. The 2 MiB of a Rust or tokio thread are enough; do not count on a thread
+/// with a smaller stack.
 #[cfg(feature = "tokens")]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct O200kCounter;
@@ -70,8 +71,8 @@ impl TokenCounter for O200kCounter {
 /// A counter that estimates one token for every three bytes, rounded up.
 ///
 /// The usual four bytes undercount code by up to a fifth. Whole repositories have 3.7 to 4 bytes per token
-/// (`docs/benchmarks/context.md`), so three overestimate them; a single file of many digits or symbols can still have
-/// more tokens than this.
+/// (`docs/benchmarks/context.md`), so an estimate by three bytes is too high for a whole repository. A single file of
+/// many digits or symbols can still have more tokens than the estimate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EstimatingCounter;
 

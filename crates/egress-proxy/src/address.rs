@@ -34,8 +34,8 @@ impl fmt::Display for ClosedAddressKind {
 impl ClosedAddressKind {
     /// Returns the kind of an address, or `None` for one of the public internet.
     ///
-    /// An IPv6 address that holds an IPv4 address (mapped, compatible, NAT64, 6to4, Teredo) is judged by that too: a
-    /// gateway would send what it gets to it.
+    /// An IPv6 address that holds an IPv4 address (mapped, compatible, NAT64, 6to4, Teredo) is also judged by the IPv4
+    /// address, because a gateway would send the packets to the IPv4 address.
     pub fn of(address: IpAddr) -> Option<Self> {
         match address.to_canonical() {
             IpAddr::V4(address) => Self::of_v4(address),

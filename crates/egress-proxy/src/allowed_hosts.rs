@@ -126,12 +126,12 @@ impl AllowedHosts {
         Ok(Self { lists: vec![rules.into()] })
     }
 
-    /// Returns the entries of the list, in one spelling and order. Of an intersection, those of every list.
+    /// Returns the entries of the list, in one spelling and order. An intersection has the entries of every list.
     pub fn entries(&self) -> Vec<String> {
         self.lists.iter().flat_map(|rules| rules.iter()).map(ToString::to_string).collect()
     }
 
-    /// Returns true if the list may allow other ports than those of HTTP and HTTPS.
+    /// Returns true if the list may allow other ports than the ports of HTTP and HTTPS.
     pub fn has_other_ports(&self) -> bool {
         let is_other = |rule: &HostRule| match rule.ports {
             PortRule::Web => false,

@@ -64,7 +64,7 @@ impl EgressProxy {
         self
     }
 
-    /// Sets a function that is called with each refused connection. It must return soon.
+    /// Sets a function that is called with each refused connection. The function must return soon.
     #[must_use]
     pub fn on_denied(mut self, callback: impl Fn(&Denial) + Send + Sync + 'static) -> Self {
         self.state.on_denied = Some(Box::new(callback));

@@ -76,8 +76,9 @@ impl LineBuffer {
         Some(self.line(found))
     }
 
-    /// Finds the next line of what was read already, for a caller that reads on where there is none and so cannot hold a
-    /// borrow of the buffer. The line has to be shown before the next one is looked for.
+    /// Finds the next line in the bytes that were read already. The method is for a caller that reads on if there is no
+    /// line, and therefore cannot hold a borrow of the buffer. The caller has to show the line before looking for the
+    /// next line.
     pub fn find(&mut self) -> Option<FoundLine> {
         let end = memchr::memchr(b'\n', &self.buffer[self.searched..self.filled]);
         let end = end.map(|at| self.searched + at);

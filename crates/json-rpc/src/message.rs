@@ -83,8 +83,8 @@ impl<'a> Message<'a> {
         Self::parse_within(line, MAX_VALUES).map(|(message, _)| message)
     }
 
-    /// Parses one line as [`parse`](Self::parse) does, of at most `max_values` values, for senders whose messages cost
-    /// others their time. Returns also how many it has.
+    /// Parses one line as [`parse`](Self::parse) does, of at most `max_values` values, for senders whose messages could
+    /// take the time of others. Returns also the number of values.
     ///
     /// # Errors
     ///

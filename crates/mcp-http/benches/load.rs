@@ -3,6 +3,7 @@
 //!
 //! ```sh
 //! cargo bench --package mcp-http --bench load
+//! cargo bench --package mcp-http --bench load -- fairness         # the shares of busy callers, and the quiet one
 //! cargo bench --package mcp-http --bench load -- against PATH     # another build of mcp-http instead of the bare server
 //! ```
 //!
@@ -56,6 +57,9 @@ fn main() {
     match (after("bare"), after("against")) {
         (Some(root), _) => runtime.block_on(bare(root)),
         (None, Some(other)) => runtime.block_on(against(&other)),
+        (None, None) if arguments.iter().any(|argument| argument == "fairness") => {
+            runtime.block_on(measure_fairness());
+        }
         (None, None) => runtime.block_on(measure()),
     }
 }
@@ -67,6 +71,18 @@ async fn measure() {
     beside_bare(&root).await;
     println!();
     fairness(&root).await;
+    println!();
+    shares(&root).await;
+    println!("\nload averages after: {}", load());
+}
+
+async fn measure_fairness() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = lay_out(folder.path());
+    println!("load averages before: {}\n", load());
+    fairness(&root).await;
+    println!();
+    shares(&root).await;
     println!("\nload averages after: {}", load());
 }
 
@@ -239,6 +255,47 @@ async fn fairness(root: &Path) {
             percentile(&mut times, 99)
         );
     }
+}
+
+/// Busy callers with few and with many connections: the calls that each of them gets, and Jain's index of that.
+async fn shares(root: &Path) {
+    const FAST: &[&str] = &["--calls-per-second", "1000000", "--bytes-per-minute", "1000000000000"];
+    println!("| connections of each caller | limits | answers/s of each | Jain's index |");
+    println!("|---|---|---|---|");
+    for (connections, what, limits) in [
+        ([16, 16, 16, 16], "16 calls in flight", FAST),
+        ([64, 16, 16, 16], "16 calls in flight", FAST),
+        ([256, 16, 16, 16], "16 calls in flight", FAST),
+        ([256, 16, 16, 16], "none", UNBOUND),
+    ] {
+        let callers = ["a", "b", "c", "d"].map(|name| (name, limits));
+        let (server, tokens) = ServerProcess::start(
+            root,
+            "[http]\nmax_bytes_per_second = 1000000000000\nmax_queue = 10000\nqueue = 1000\n",
+            &callers,
+        );
+        let arguments = json!({"path": "small.txt"});
+        let driven = std::iter::zip(&tokens, connections)
+            .map(|(token, connections)| drive(server.address, token, connections, "read_file", &arguments));
+        let [a, b, c, d] = <[_; 4]>::try_from(driven.collect::<Vec<_>>()).ok().unwrap();
+        let (a, b, c, d) = tokio::join!(a, b, c, d);
+        let rates = [a, b, c, d].map(|measurement| measurement.rate);
+        let shown: Vec<String> = rates.iter().map(|rate| format!("{rate:.0}")).collect();
+        println!(
+            "| {} | {what} | {} | {:.3} |",
+            connections.map(|count| count.to_string()).join(", "),
+            shown.join(", "),
+            jains_index(&rates)
+        );
+    }
+}
+
+/// Returns Jain's index of fairness: 1 if all shares are equal, and 1/n if one of n has everything.
+fn jains_index(shares: &[f64]) -> f64 {
+    let (sum, squares): (f64, f64) =
+        shares.iter().fold((0.0, 0.0), |(sum, squares), share| (sum + share, squares + share * share));
+    let count = f64::from(u32::try_from(shares.len()).unwrap());
+    if squares > 0.0 { sum * sum / (count * squares) } else { 1.0 }
 }
 
 /// rmcp's server and nothing else.

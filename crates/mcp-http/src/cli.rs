@@ -243,6 +243,12 @@ pub(crate) struct AuditVerifyArgs {
     /// Write the present ends of the chains to a file, if nothing was changed
     #[arg(long, value_name = "FILE")]
     pub(crate) save_checkpoint: Option<PathBuf>,
+    /// Sign the saved checkpoint with this private key, Ed25519 in PEM
+    #[arg(long, value_name = "FILE", requires = "save_checkpoint")]
+    pub(crate) sign_key: Option<PathBuf>,
+    /// Refuse a checkpoint that the private key of this public key, in PEM, has not signed
+    #[arg(long, value_name = "FILE", requires = "checkpoint")]
+    pub(crate) public_key: Option<PathBuf>,
     /// Verify the file or the database alone. Default: both, where both are configured
     #[arg(long, value_name = "PLACE")]
     pub(crate) from: Option<AuditPlace>,

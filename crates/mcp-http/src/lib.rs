@@ -5,10 +5,13 @@
 //! `mcp_stdio::main` serves to a local agent as well. Toolsets are features, all of them on by default.
 #![cfg(unix)]
 
+mod activity;
 mod allowed_hosts;
 mod atomic_file;
+mod audit_source;
 mod audit_store;
 mod auth;
+mod call_words;
 mod cli;
 mod commands;
 mod console_output;
@@ -24,6 +27,7 @@ mod middleware;
 mod monitoring;
 mod net;
 mod oauth;
+mod operator_actions;
 mod process_usage;
 mod recent_calls;
 mod refusal;

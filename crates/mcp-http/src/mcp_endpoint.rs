@@ -53,8 +53,17 @@ impl McpEndpoint {
 
     /// Answers a request that has met all layers.
     pub(crate) async fn answer(&self, app: App, request: Box<McpRequest>) -> Response {
-        let McpRequest { http: mut request, principal, account, target, span, permits, cancellation, .. } =
-            *request;
+        let McpRequest {
+            http: mut request,
+            principal,
+            account,
+            target,
+            span,
+            permits,
+            call,
+            cancellation,
+            ..
+        } = *request;
         let (Some(target), Some(cancellation)) = (target, cancellation) else {
             // A layer is missing in the router.
             return response::text(StatusCode::INTERNAL_SERVER_ERROR, "the server is set up wrongly\n");
@@ -65,6 +74,10 @@ impl McpEndpoint {
                 app.observer.observe(record);
                 span.record_call(record);
             }),
+        };
+        let observer = match call {
+            Some(call) => observer.on_start(move |record| call.note_start(record)),
+            None => observer,
         };
         let mut context = RequestContext::new(target.host, target.caller, cancellation);
         context.call_permit = permits.as_ref().and_then(|permits| permits.call_permit());

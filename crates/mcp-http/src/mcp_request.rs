@@ -3,6 +3,7 @@
 use crate::auth::principal::Principal;
 use crate::limits::account::{CallerAccount, CallerPermits};
 use crate::net::address::ConnectionPeer;
+use crate::recent_calls::{RunningCall, RunningCallGuard};
 use crate::sessions::ClientSessionGuard;
 use crate::telemetry::RequestSpan;
 use crate::telemetry::attributes::TraceParent;
@@ -30,6 +31,10 @@ pub(crate) struct McpRequest {
     pub(crate) span: Option<RequestSpan>,
     /// The permits of a call, once it has them.
     pub(crate) permits: Option<Arc<CallerPermits>>,
+    /// The call on the list for the page, until it has begun.
+    pub(crate) running: Option<RunningCallGuard>,
+    /// The call on that list, once it has begun.
+    pub(crate) call: Option<Arc<RunningCall>>,
     /// Cancels the call.
     pub(crate) cancellation: Option<CancellationToken>,
 }

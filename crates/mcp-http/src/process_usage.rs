@@ -9,6 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use std::fmt;
+use std::time::Duration;
 
 /// The resources that this process uses, by the names that Prometheus' client libraries agree on. Empty where the system has
 /// no `/proc`.
@@ -60,6 +61,26 @@ impl ProcessUsage {
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn now() -> Self {
         Self::default()
+    }
+
+    /// Returns the CPU time.
+    pub(crate) fn cpu(&self) -> Option<Duration> {
+        self.cpu_seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+    }
+
+    /// Returns the resident memory, in bytes.
+    pub(crate) fn resident_bytes(&self) -> Option<u64> {
+        self.gauge("process_resident_memory_bytes")
+    }
+
+    /// Returns the number of open file descriptors, and how many may be open.
+    pub(crate) fn descriptors(&self) -> Option<(u64, u64)> {
+        self.gauge("process_open_fds").zip(self.gauge("process_max_fds"))
+    }
+
+    fn gauge(&self, name: &str) -> Option<u64> {
+        let gauge = self.gauges.iter().find(|(known, ..)| *known == name)?;
+        u64::try_from(gauge.2).ok()
     }
 
     /// Writes the metrics.

@@ -1,11 +1,13 @@
 //! The calls that run and those of the recent past, for the page. They are bounded, in memory, and gone with the process;
 //! the audit is what stays.
 
+use crate::call_words::{describe_arguments, describe_targets};
 use core_tools::mcp::{CallDecision, CallRecord, Outcome};
 use role_policy::Caller;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
+use tokio_util::sync::CancellationToken;
 
 /// The calls that are kept of one caller, and as many refusals. Each caller has its own, so that nobody's calls push out
 /// another's.
@@ -25,16 +27,86 @@ pub(crate) struct RecentCalls {
 #[derive(Debug, Default)]
 struct RunningCalls {
     last_number: u64,
-    calls: BTreeMap<u64, RunningCall>,
+    calls: BTreeMap<u64, Arc<RunningCall>>,
 }
 
-/// A call that runs.
-#[derive(Clone, Debug)]
+/// A call that runs, or waits to be run.
+#[derive(Debug)]
 pub(crate) struct RunningCall {
+    /// Its number, which no other call of this process has.
+    pub(crate) number: u64,
     pub(crate) principal: String,
     pub(crate) role: String,
     pub(crate) tool: String,
     pub(crate) since: Instant,
+    /// What it reaches, once the policy has allowed it.
+    detail: OnceLock<String>,
+    /// The permit that it waits for.
+    waits_for: Mutex<Option<WaitReason>>,
+    /// Cancelled to end it.
+    stop: CancellationToken,
+    /// Cancels its work, once that has begun.
+    work: OnceLock<CancellationToken>,
+}
+
+/// The reason why a call waits for a permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitReason {
+    /// Its caller runs as many calls as it may.
+    CallsOfCaller(u64),
+    /// Its caller runs as many programs as it may.
+    ProgramsOfCaller(u64),
+    /// All callers together run as many programs as there may be.
+    ProgramsOfServer(u64),
+    /// All callers together have as many calls that run a program as there may be.
+    ProgramCallsOfServer(u64),
+    /// All callers together run as many calls as there may be.
+    CallsOfServer(u64),
+}
+
+impl RunningCall {
+    /// Notes what the call reaches. Only the first note counts: the calls that a tool makes come later.
+    pub(crate) fn note_start(&self, record: &CallRecord<'_>) {
+        let _ = self.detail.set(detail(record));
+    }
+
+    /// Returns what the call reaches; empty until the policy has allowed it.
+    pub(crate) fn detail(&self) -> &str {
+        self.detail.get().map_or("", String::as_str)
+    }
+
+    /// Notes what the call waits for; `None` once it has its permits.
+    pub(crate) fn set_waits_for(&self, reason: Option<WaitReason>) {
+        *lock(&self.waits_for) = reason;
+    }
+
+    /// Returns what the call waits for.
+    pub(crate) fn waits_for(&self) -> Option<WaitReason> {
+        *lock(&self.waits_for)
+    }
+
+    /// Notes what cancels the work of the call.
+    pub(crate) fn set_work(&self, work: CancellationToken) {
+        let work = self.work.get_or_init(|| work);
+        // It may have been stopped while it waited.
+        if self.stop.is_cancelled() {
+            work.cancel();
+        }
+    }
+
+    /// Ends the call.
+    pub(crate) fn stop(&self) {
+        // First, so that work which begins meanwhile sees it.
+        self.stop.cancel();
+        if let Some(work) = self.work.get() {
+            work.cancel();
+        }
+    }
+
+    /// Waits until somebody stops the call.
+    pub(crate) async fn stopped(&self) {
+        self.stop.cancelled().await;
+    }
 }
 
 #[derive(Debug, Default)]
@@ -55,8 +127,8 @@ pub(crate) struct FinishedCall {
     pub(crate) rule: String,
     pub(crate) outcome: Outcome,
     pub(crate) duration: Duration,
-    /// The names and sizes of the arguments, never their values.
-    pub(crate) arguments: String,
+    /// What it reached, masked and cut; the names and sizes of its arguments where nothing else is recorded.
+    pub(crate) detail: String,
     pub(crate) bytes_out: usize,
 }
 
@@ -69,19 +141,31 @@ pub(crate) struct FinishedCalls {
 
 /// A call that runs; dropping it takes the call off the list.
 #[derive(Debug)]
-pub(crate) struct RunningCallGuard(Arc<RecentCalls>, u64);
+pub(crate) struct RunningCallGuard {
+    recent: Arc<RecentCalls>,
+    pub(crate) call: Arc<RunningCall>,
+}
 
 impl RecentCalls {
     /// Adds a call that begins. `tool` is the name that was asked for, redacted.
     pub(crate) fn start(self: &Arc<Self>, caller: &Caller, tool: &str) -> RunningCallGuard {
+        let (principal, role) = (caller.principal().unwrap_or_default().to_owned(), caller.role());
         let mut running = lock(&self.running);
         running.last_number += 1;
         let number = running.last_number;
-        let principal = caller.principal().unwrap_or_default().to_owned();
-        let call =
-            RunningCall { principal, role: caller.role(), tool: truncated(tool), since: Instant::now() };
-        running.calls.insert(number, call);
-        RunningCallGuard(Arc::clone(self), number)
+        let call = Arc::new(RunningCall {
+            number,
+            principal,
+            role,
+            tool: truncated(tool, MAX_NAME_CHARS),
+            since: Instant::now(),
+            detail: OnceLock::new(),
+            waits_for: Mutex::default(),
+            stop: CancellationToken::new(),
+            work: OnceLock::new(),
+        });
+        running.calls.insert(number, Arc::clone(&call));
+        RunningCallGuard { recent: Arc::clone(self), call }
     }
 
     /// Adds a call that has ended, or was not run.
@@ -92,12 +176,12 @@ impl RecentCalls {
             at: SystemTime::now(),
             principal: principal.to_owned(),
             role: record.caller.role(),
-            tool: truncated(record.tool),
+            tool: truncated(record.tool, MAX_NAME_CHARS),
             decision: record.decision,
             rule: record.rule.to_owned(),
             outcome: record.outcome,
             duration: record.duration,
-            arguments: record.arguments.to_owned(),
+            detail: detail(record),
             bytes_out: record.bytes_out,
         };
         // A peer without a token can have any number of addresses.
@@ -118,22 +202,42 @@ impl RecentCalls {
     }
 
     /// Returns the calls that run, of `principal` or of all, the oldest first.
-    pub(crate) fn running(&self, principal: Option<&str>) -> Vec<RunningCall> {
+    pub(crate) fn running(&self, principal: Option<&str>) -> Vec<Arc<RunningCall>> {
         let running = lock(&self.running);
-        let is_shown = |call: &&RunningCall| principal.is_none_or(|principal| call.principal == principal);
+        let is_shown =
+            |call: &&Arc<RunningCall>| principal.is_none_or(|principal| call.principal == principal);
         running.calls.values().filter(is_shown).cloned().collect()
     }
 
-    /// Returns the calls that ended and those that were not run, of `principal` or of all, the latest first.
-    pub(crate) fn finished(&self, principal: Option<&str>) -> FinishedCalls {
+    /// Returns the number of calls that run.
+    pub(crate) fn running_count(&self) -> usize {
+        lock(&self.running).calls.len()
+    }
+
+    /// Returns the call of this number, if it runs.
+    pub(crate) fn find_running(&self, number: u64) -> Option<Arc<RunningCall>> {
+        lock(&self.running).calls.get(&number).cloned()
+    }
+
+    /// Returns the calls that ended and those that were not run, of `principal` or of all, that `is_shown` accepts, the latest
+    /// first.
+    pub(crate) fn finished(
+        &self,
+        principal: Option<&str>,
+        is_shown: impl Fn(&FinishedCall) -> bool,
+    ) -> FinishedCalls {
         let callers = lock(&self.callers);
         let histories: Vec<&CallerHistory> = match principal {
             Some(principal) => callers.get(principal).into_iter().collect(),
             None => callers.values().collect(),
         };
         let latest = |calls: fn(&CallerHistory) -> &VecDeque<FinishedCall>| {
-            let mut all: Vec<&FinishedCall> =
-                histories.iter().copied().flat_map(|history| calls(history).iter()).collect();
+            let mut all: Vec<&FinishedCall> = histories
+                .iter()
+                .copied()
+                .flat_map(|history| calls(history).iter())
+                .filter(|call| is_shown(call))
+                .collect();
             all.sort_by_key(|call| std::cmp::Reverse(call.at));
             all.into_iter().take(MAX_PER_CALLER).cloned().collect()
         };
@@ -143,13 +247,30 @@ impl RecentCalls {
 
 impl Drop for RunningCallGuard {
     fn drop(&mut self) {
-        lock(&self.0.running).calls.remove(&self.1);
+        lock(&self.recent.running).calls.remove(&self.call.number);
     }
 }
 
-/// Cuts a name that a client chose to what a table has room for.
-fn truncated(text: &str) -> String {
-    text.chars().take(64).collect()
+/// The length of a name that a client chose.
+const MAX_NAME_CHARS: usize = 64;
+/// The length of what a call reaches.
+const MAX_DETAIL_CHARS: usize = 300;
+
+/// Returns what a call reaches, in words; the names and sizes of its arguments where nothing else is recorded.
+fn detail(record: &CallRecord<'_>) -> String {
+    match record.targets.filter(|targets| !targets.is_empty()) {
+        Some(targets) => truncated(&describe_targets(record.tool, targets), MAX_DETAIL_CHARS),
+        None => truncated(&describe_arguments(record.arguments), MAX_DETAIL_CHARS),
+    }
+}
+
+/// Cuts a text to what a table has room for.
+fn truncated(text: &str, max_chars: usize) -> String {
+    let mut short: String = text.chars().take(max_chars).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -170,21 +291,35 @@ mod tests {
         let recent = RecentCalls::default();
         add(&recent, "quiet", "read_file", Outcome::Ok);
         (0..10_000).for_each(|_| add(&recent, "busy", "run_command", Outcome::Failed));
-        let quiet = recent.finished(Some("quiet"));
+        let quiet = recent.finished(Some("quiet"), |_| true);
         assert_eq!((quiet.run.len(), quiet.not_run.len()), (1, 0));
-        assert_eq!(recent.finished(Some("busy")).run.len(), MAX_PER_CALLER);
+        assert_eq!(recent.finished(Some("busy"), |_| true).run.len(), MAX_PER_CALLER);
         (0..2 * MAX_CALLERS).for_each(|number| add(&recent, &format!("{number}"), "x", Outcome::NotRun));
         assert_eq!(lock(&recent.callers).len(), MAX_CALLERS);
-        assert_eq!(recent.finished(None).not_run.len(), MAX_PER_CALLER);
+        assert_eq!(recent.finished(None, |_| true).not_run.len(), MAX_PER_CALLER);
     }
 
     #[test]
     fn a_call_is_listed_until_it_is_over() {
         let recent = Arc::new(RecentCalls::default());
         let running = recent.start(&Caller::new("dev").with_principal("ada"), &"x".repeat(1000));
-        assert_eq!(recent.running(Some("ada"))[0].tool.len(), 64);
+        assert_eq!(recent.running(Some("ada"))[0].tool.chars().count(), MAX_NAME_CHARS + 1);
         assert!(recent.running(Some("bob")).is_empty());
         drop(running);
-        assert!(recent.running(None).is_empty());
+        assert!(recent.running(None).is_empty() && recent.find_running(1).is_none());
+    }
+
+    #[test]
+    fn a_call_that_is_stopped_while_it_waits_ends_its_work_as_well() {
+        let recent = Arc::new(RecentCalls::default());
+        let [early, late] =
+            [(); 2].map(|()| recent.start(&Caller::new("dev").with_principal("ada"), "build"));
+        let [first, second] = [(); 2].map(|()| CancellationToken::new());
+        recent.find_running(early.call.number).unwrap().stop();
+        early.call.set_work(first.clone());
+        late.call.set_work(second.clone());
+        assert!(first.is_cancelled() && !second.is_cancelled());
+        late.call.stop();
+        assert!(second.is_cancelled());
     }
 }

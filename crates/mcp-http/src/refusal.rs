@@ -32,10 +32,17 @@ pub(crate) fn note_over_limit(app: App, principal: &Principal, rejection: &Limit
     format!("{}; try again in {} ms", rejection.reason, rejection.retry_after.as_millis())
 }
 
-/// Answers a request whose caller is not authenticated, with the challenge of RFC 6750 §3 and RFC 9728 §5.1.
+/// Answers a request whose caller is not authenticated, and counts and records it.
 pub(crate) fn unauthenticated(app: App, refused: &RefusedCaller, peer: ConnectionPeer) -> Response {
     let RefusedCaller { error, identity } = refused;
-    let (status, reason, code) = match error {
+    let (_, reason, _) = classify(error);
+    turn_away_bearer(app, peer, reason, error, identity);
+    challenge(app, error)
+}
+
+/// Returns the status, the reason and the code of RFC 6750 §3.1 with which a caller is refused.
+fn classify(error: &AuthError) -> (StatusCode, RefusalReason, Option<&'static str>) {
+    match error {
         AuthError::Missing => (StatusCode::UNAUTHORIZED, RefusalReason::NoToken, None),
         AuthError::Invalid(_) | AuthError::UnknownKey => {
             (StatusCode::UNAUTHORIZED, RefusalReason::BadToken, Some("invalid_token"))
@@ -43,8 +50,12 @@ pub(crate) fn unauthenticated(app: App, refused: &RefusedCaller, peer: Connectio
         AuthError::Insufficient(_) => {
             (StatusCode::FORBIDDEN, RefusalReason::Insufficient, Some("insufficient_scope"))
         }
-    };
-    turn_away_bearer(app, peer, reason, error, identity);
+    }
+}
+
+/// Makes the answer to a request whose caller is not authenticated, with the challenge of RFC 6750 §3 and RFC 9728 §5.1.
+pub(crate) fn challenge(app: App, error: &AuthError) -> Response {
+    let (status, _, code) = classify(error);
     let mut challenge = "Bearer realm=\"coretools\"".to_owned();
     let mut add = |name: &str, value: &str| challenge.push_str(&format!(", {name}=\"{value}\""));
     if let Some(code) = code {
@@ -125,4 +136,5 @@ fn record(app: App, caller: &Caller, rule: &str) {
         store.record(&record);
     }
     app.recent_calls.record(&record);
+    app.activity.record(&record);
 }

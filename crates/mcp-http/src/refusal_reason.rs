@@ -29,6 +29,41 @@ pub(crate) enum RefusalReason {
 }
 
 impl RefusalReason {
+    /// Every reason.
+    const ALL: [Self; 10] = [
+        Self::Connections,
+        Self::NotAProxy,
+        Self::HostUnclear,
+        Self::Host,
+        Self::Origin,
+        Self::NoToken,
+        Self::BadToken,
+        Self::Insufficient,
+        Self::Rate,
+        Self::Sessions,
+    ];
+
+    /// Returns the reason of this name.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == name)
+    }
+
+    /// Returns a sentence about the reason, for people.
+    pub(crate) fn explanation(self) -> &'static str {
+        match self {
+            Self::Connections => "There were too many connections, from this address or in all.",
+            Self::NotAProxy => "The connection did not come from a proxy in front of this server.",
+            Self::HostUnclear => "The request did not say clearly which host it is for.",
+            Self::Host => "The request is for a host name that is none of this server's (http.hosts).",
+            Self::Origin => "A web page of another origin sent the request (http.origins).",
+            Self::NoToken => "The request had no token.",
+            Self::BadToken => "The token is unknown, was revoked, or has ended.",
+            Self::Insufficient => "The token is good, and gives no role here.",
+            Self::Rate => "The caller was over one of its limits, or the server over its own.",
+            Self::Sessions => "There were too many sessions, of this caller or in all.",
+        }
+    }
+
     /// Returns the name of the reason in metrics and the audit.
     pub(crate) fn as_str(self) -> &'static str {
         match self {

@@ -1,6 +1,8 @@
 //! The state that all requests share.
 
+use crate::activity::ActivityHistory;
 use crate::allowed_hosts::AllowedHosts;
+use crate::audit_source::AuditSource;
 use crate::audit_store::AuditStore;
 use crate::auth::authenticator::Authenticator;
 use crate::auth::principal::Principal;
@@ -58,6 +60,17 @@ pub(crate) struct AppState {
     pub(crate) ready: AtomicBool,
     pub(crate) unauthenticated_peers: UnauthenticatedPeers,
     pub(crate) recent_calls: Arc<RecentCalls>,
+    /// The activity of the last hour and day.
+    pub(crate) activity: Arc<ActivityHistory>,
+    /// The place from which the page reads the audit.
+    pub(crate) audit_source: Option<AuditSource>,
+    /// The file of tokens.
+    pub(crate) token_file: Option<PathBuf>,
+    /// The folders in which this server writes, whose space is watched.
+    pub(crate) disk_paths: Vec<PathBuf>,
+    /// The connections and sessions that there may be.
+    pub(crate) max_connections: usize,
+    pub(crate) max_sessions: usize,
     /// The browsers that are signed in at the page.
     pub(crate) logins: BrowserLoginStore,
     /// The folder of flame graphs.

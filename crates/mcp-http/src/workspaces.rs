@@ -94,11 +94,8 @@ impl Workspaces {
             host = host.toolset(toolset);
         }
         let audit = audit::open(&settings)?;
-        // Without an audit nobody reads the targets of calls.
-        let audit_level = match audit.is_some() || settings.config.http.audit_database.is_some() {
-            true => audit::level(&settings, AuditLevel::Targets),
-            false => AuditLevel::Names,
-        };
+        // Without an audit, the page still shows the targets of calls.
+        let audit_level = audit::level(&settings, AuditLevel::Targets);
         if let Some(audit) = &audit {
             audit.set_confinement(level);
         }

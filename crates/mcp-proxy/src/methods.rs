@@ -59,8 +59,8 @@ impl ProtocolArea {
     /// Those by which a server asks the client.
     pub(super) const OF_CLIENT: [Self; 3] = [Self::Sampling, Self::Elicitation, Self::Roots];
 
-    /// The name under which a policy is asked for it, as if it were a tool. No tool has such a name, because a name
-    /// with a slash is not offered.
+    /// The name by which the policy judges the method, as if it were a tool. No tool has such a name, because tools
+    /// with a slash in their names are not offered.
     pub fn name(self) -> &'static str {
         match self {
             Self::Prompts => "mcp/prompts",

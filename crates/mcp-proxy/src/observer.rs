@@ -63,7 +63,8 @@ pub struct CallEnd {
     pub bytes_out: usize,
 }
 
-/// A receiver of every call of a session. It is called while the session's lock is held, and so must not block.
+/// A receiver of every call of a session. The receiver is called while the lock of the session is held, and must not
+/// block.
 pub trait ProxyObserver: Send + Sync {
     /// An allowed call is about to be sent.
     ///

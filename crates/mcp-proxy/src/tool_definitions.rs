@@ -48,8 +48,8 @@ impl ToolDefinitions {
         self.schema(tool).map(InputSchema::declared_arguments).unwrap_or_default()
     }
 
-    /// Returns two names in the arguments, an object as JSON, that some parsers take for one: a call with them is refused
-    /// before the policy judges it.
+    /// Returns two names in the arguments, an object as JSON, that some parsers take for one name. A call with such
+    /// names is refused before the policy judges the call.
     pub fn ambiguous_names(&self, tool: &str, arguments: &[u8]) -> Option<(String, String)> {
         let arguments = Json::parse(arguments).ok()?;
         let found = self.schema(tool)?.ambiguous_names(arguments.as_object()?)?;

@@ -68,7 +68,7 @@ const RESERVED: [&str; 12] = [
     "upgrade",
 ];
 
-/// The error for a URL or a header that cannot be used. It repeats neither the URL nor a header's value.
+/// The error for a URL or a header that cannot be used. The error repeats neither the URL nor the value of a header.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RemoteError {

@@ -58,7 +58,7 @@ impl UpstreamCommand {
         self
     }
 
-    /// Sets the folder that the server runs in. By default that of this process.
+    /// Sets the folder that the server runs in. By default, the folder of this process.
     #[must_use]
     pub fn current_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.current_dir = folder.into();

@@ -43,10 +43,11 @@ fn main() {
     std::fs::write(folder.join("large.txt"), format!("{}\n", "x".repeat(99)).repeat(1000)).unwrap();
     let shell = format!("sh:exec {SERVER} remote-server:{}", folder.display());
     let other = std::env::var("REMOTE").ok();
-    let remotes: Vec<(&str, Option<&str>)> = [("local", None), ("remote on this machine", Some(shell.as_str()))]
-        .into_iter()
-        .chain(other.as_deref().map(|other| (other, Some(other))))
-        .collect();
+    let remotes: Vec<(&str, Option<&str>)> =
+        [("local", None), ("remote on this machine", Some(shell.as_str()))]
+            .into_iter()
+            .chain(other.as_deref().map(|other| (other, Some(other))))
+            .collect();
     let mut clients: Vec<(&str, Client)> =
         remotes.iter().map(|(name, remote)| (*name, Client::start(&folder, *remote))).collect();
     println!("| call | server | p50 | p99 | added p50 | target | |");
@@ -107,7 +108,11 @@ fn row(
             (format!("≤ {}", micros(most)), if found <= most { "met" } else { "**not met**" })
         }
     };
-    println!("| {what} | {server} | {} | {} | {added} | {target} | {verdict} |", micros(times.p50), micros(times.p99));
+    println!(
+        "| {what} | {server} | {} | {} | {added} | {target} | {verdict} |",
+        micros(times.p50),
+        micros(times.p99)
+    );
 }
 
 struct CallTimes {
@@ -138,8 +143,12 @@ impl Client {
         if let Some(remote) = remote {
             command.args(["--remote", remote]);
         }
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
         let input = child.stdin.take();
         let output = BufReader::with_capacity(1 << 18, child.stdout.take().unwrap());
         Self { child, input, output, id: 0 }

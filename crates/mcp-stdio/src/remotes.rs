@@ -64,7 +64,8 @@ fn list(configured: &[RemoteSettings]) -> Result<ExitCode, Error> {
         text.push_str("\nRemotes of the configuration, as in --remote NAME:\n");
         for remote in configured {
             let kind = if remote.kind.name.is_empty() { "a kind of its own" } else { &remote.kind.name };
-            let _ = writeln!(text, "  {}  {kind} {}", remote.name, remote.target.as_deref().unwrap_or_default());
+            let _ =
+                writeln!(text, "  {}  {kind} {}", remote.name, remote.target.as_deref().unwrap_or_default());
         }
     }
     let leases = match lease_folder() {
@@ -76,7 +77,11 @@ fn list(configured: &[RemoteSettings]) -> Result<ExitCode, Error> {
         for FoundLease { record, is_owned, .. } in leases {
             let age = SystemTime::now().duration_since(record.created_at).unwrap_or_default().as_secs();
             let state = if is_owned { "in use" } else { "its server was killed; `remotes reap` destroys it" };
-            let _ = writeln!(text, "  {}  {} for {}, {age} s ago: {state}", record.id, record.remote, record.caller);
+            let _ = writeln!(
+                text,
+                "  {}  {} for {}, {age} s ago: {state}",
+                record.id, record.remote, record.caller
+            );
         }
     }
     Ok(print(text.trim_end()))

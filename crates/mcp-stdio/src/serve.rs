@@ -13,8 +13,12 @@ use tokio_util::sync::CancellationToken;
 const COMMAND_GRACE: Duration = Duration::from_millis(250);
 
 /// The time from the signal or the end of input to the end of the process: a client waits for about a second before it
-/// kills. What has not ended by then is left to the guardian, which outlives this process.
+/// kills. What has not ended by then is left to the guardian, which outlives this process. A client that still reads answers
+/// gets the rest of them.
 pub(crate) const SHUTDOWN_LIMIT: Duration = Duration::from_millis(650);
+
+/// The last part of that time. A client that reads nothing in it reads no more.
+const LAST_READ: Duration = Duration::from_millis(300);
 
 /// Serves until the client is gone or a signal comes.
 pub(crate) async fn serve(server: LocalServer) -> ExitCode {
@@ -25,7 +29,15 @@ pub(crate) async fn serve(server: LocalServer) -> ExitCode {
     let shutdown_limit = shutdown_limit(&server);
     let reloads = server.policy_file.clone().map(|path| {
         let host = server.host.clone();
-        let apply = move |policy| host.replace_policy(policy);
+        #[cfg(all(feature = "remotes", unix))]
+        let remote = server.remote.clone().map(|remote| (remote, path.clone()));
+        let apply = move |policy| {
+            host.replace_policy(policy);
+            #[cfg(all(feature = "remotes", unix))]
+            if let Some((remote, path)) = &remote {
+                server_setup::remote::policy_has_changed(remote, path);
+            }
+        };
         let policy_check = server.policy_check.clone();
         let check = move |policy: &_| policy_check.check(policy);
         tokio::spawn(policy::watch(path, server.facts.clone(), check, apply))
@@ -52,19 +64,17 @@ pub(crate) async fn serve(server: LocalServer) -> ExitCode {
             }
         })
     };
+    let transport = StdioTransport::new(ending.clone());
     let shutdown_deadline = {
-        let ending = ending.clone();
+        let (ending, progress) = (ending.clone(), transport.write_progress());
         async move {
             ending.cancelled().await;
-            tokio::time::sleep(shutdown_limit).await;
+            tokio::time::sleep(shutdown_limit.saturating_sub(LAST_READ)).await;
+            progress.stalled(LAST_READ).await;
         }
     };
     let connection = async {
-        let running = match server
-            .connection()
-            .serve_with_ct(StdioTransport::new(ending.clone()), ending.clone())
-            .await
-        {
+        let running = match server.connection().serve_with_ct(transport, ending.clone()).await {
             Ok(running) => running,
             // The client went away, or a signal came, before it was initialized.
             Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {

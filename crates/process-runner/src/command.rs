@@ -125,8 +125,8 @@ impl Command {
         }
     }
 
-    /// Runs the program in the folder that this handle has open, also if its path leads elsewhere by now. The path
-    /// given to [`Command::new`] is then used only in messages.
+    /// Runs the program in the folder that this handle has open, even if the folder was renamed or replaced since. The
+    /// path that was passed to [`Command::new`] is then used only in messages.
     #[cfg(unix)]
     #[must_use]
     pub fn folder_handle(mut self, handle: impl Into<Arc<std::os::fd::OwnedFd>>) -> Self {
@@ -134,7 +134,7 @@ impl Command {
         self
     }
 
-    /// Adds an argument. It reaches the program unchanged, as there is no shell.
+    /// Adds an argument. The argument reaches the program unchanged, because there is no shell.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(CommandArgument { value: argument.into(), secret: false });
@@ -150,8 +150,8 @@ impl Command {
         self
     }
 
-    /// Adds an argument that `Debug` and errors do not show. Other users of the machine can see it while the
-    /// program runs; to keep it out of the output too, name it in [`Command::secrets`].
+    /// Adds an argument that `Debug` and errors do not show. Other users of the machine can see it while the program
+    /// runs; to hide the argument in the output too, pass it to [`Command::secrets`].
     #[must_use]
     pub fn secret_arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(CommandArgument { value: argument.into(), secret: true });
@@ -176,8 +176,8 @@ impl Command {
         self
     }
 
-    /// Returns the value of an environment variable that [`env`](Self::env) or [`envs`](Self::envs) set. `None` for one that
-    /// the program may inherit.
+    /// Returns the value of an environment variable that [`env`](Self::env) or [`envs`](Self::envs) set. Returns `None`
+    /// for a variable that the program may inherit.
     pub fn env_value(&self, key: impl AsRef<OsStr>) -> Option<&OsStr> {
         self.environment.changes.get(key.as_ref())?.as_deref()
     }
@@ -189,7 +189,7 @@ impl Command {
         self
     }
 
-    /// Sets the environment to begin with. The default is all of this process's own.
+    /// Sets which variables of this process the program inherits. The default is all of them.
     #[must_use]
     pub fn env_policy(mut self, policy: EnvPolicy) -> Self {
         self.environment.policy = policy;
@@ -197,8 +197,9 @@ impl Command {
     }
 
     /// Sets or leaves out the environment variable by which processes that leave the session are found
-    /// (`PROCESS_RUNNER_RUN_…=1`, another name for each run). It is set by default. A tool whose cache depends on the
-    /// whole environment may need it off; then a process that leaves the session escapes.
+    /// (`PROCESS_RUNNER_RUN_…=1`, another name for each run). The variable is set by default. A tool whose cache
+    /// depends on the whole environment may need a run without the variable. Without the variable, a process that
+    /// leaves the session escapes.
     #[must_use]
     pub fn marker(mut self, marker: bool) -> Self {
         self.marker = marker;
@@ -206,7 +207,7 @@ impl Command {
     }
 
     /// Limits what the programs of this command's [owner](crate::owned_by) use together. Nothing is limited by default.
-    /// A run in the [foreground](crate::ForegroundRun) is not.
+    /// The limits do not apply to a run in the [foreground](crate::ForegroundRun).
     #[must_use]
     pub fn resource_limits(mut self, limits: ResourceLimits) -> Self {
         self.resource_limits = limits;
@@ -224,11 +225,11 @@ impl Command {
         self
     }
 
-    /// Starts the program in a network namespace. The default is that of this process.
+    /// Starts the program in a network namespace. The default is the network namespace of this process.
     ///
-    /// The program gets a [confinement](Self::confined) too, without which root could leave the namespace: a command
-    /// that has none does not start. It loses the capabilities that a confined root loses, on kernels without Landlock
-    /// as well.
+    /// The command also needs a [confinement](Self::confined), because root could leave the namespace without one. A
+    /// command without a confinement does not start. The program loses the capabilities that a confined root loses,
+    /// also on kernels without Landlock.
     #[must_use]
     pub fn network_namespace(mut self, namespace: NetworkNamespace) -> Self {
         self.network_namespace = Some(namespace);
@@ -242,8 +243,8 @@ impl Command {
         self
     }
 
-    /// Gives the program this file or pipe end as its standard output. What it prints there does not pass through the
-    /// run, so it is neither captured nor limited.
+    /// Gives the program this file or pipe end as its standard output. The run does not read this output, and therefore
+    /// neither captures nor limits it.
     #[cfg(unix)]
     #[must_use]
     pub fn stdout(mut self, file: File) -> Self {
@@ -259,12 +260,13 @@ impl Command {
         self
     }
 
-    /// Gives the program a new terminal of this size for all three streams, which controls its session. The default is
-    /// none. It takes the place of [`Command::stdout`] and of a [`Stdin::File`](crate::Stdin::File).
+    /// Gives the program a new terminal of this size for all three streams. The terminal controls the session of the
+    /// program. By default there is no terminal. The terminal replaces [`Command::stdout`] and a
+    /// [`Stdin::File`](crate::Stdin::File).
     ///
     /// The output of the program and the echo of the terminal are its standard output. Text that is written to a
-    /// [`Stdin::Piped`](crate::Stdin::Piped) is typed; closing that types nothing, so type `\x04` to end the input.
-    /// When the run is over the terminal hangs up. On Windows the command does not start.
+    /// [`Stdin::Piped`](crate::Stdin::Piped) is typed into the terminal. Closing the input types nothing, so write
+    /// `\x04` to end the input. When the run is over, the terminal hangs up. On Windows the command does not start.
     #[must_use]
     pub fn terminal(mut self, size: TerminalSize) -> Self {
         self.terminal = Some(size);

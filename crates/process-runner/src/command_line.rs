@@ -11,8 +11,7 @@ use std::fmt;
 /// escapes any character, and is removed with a newline that follows. `""` and `''` are arguments.
 ///
 /// Nothing is expanded and nothing is an operator: `$HOME`, `*`, `|` and `>` reach the program unchanged.
-/// [`CommandLine::shell_syntax`] says whether the text contains such a thing, so that a caller can answer that there
-/// is no shell.
+/// [`CommandLine::shell_syntax`] finds such characters, so that a caller can answer that there is no shell.
 ///
 /// ```
 /// use process_runner::CommandLine;

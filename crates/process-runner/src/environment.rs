@@ -9,8 +9,8 @@ use std::fmt;
 /// The variables of this process that a child inherits. [`Command::env`](crate::Command::env) and
 /// [`Command::env_remove`](crate::Command::env_remove) change them.
 ///
-/// The [`Runner`](crate::Runner) reads the environment of this process once, when it is built. That is cheaper than
-/// reading it for each run, and a library that changes it later changes no run.
+/// The [`Runner`](crate::Runner) reads the environment of this process once, when it is built. Reading the environment
+/// once is cheaper than reading it for each run, and a library that changes the environment later changes no run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EnvPolicy {
@@ -19,7 +19,7 @@ pub enum EnvPolicy {
     Inherit,
     /// None of them.
     Clear,
-    /// Those with these names.
+    /// The variables with these names.
     Allow(Vec<OsString>),
 }
 

@@ -61,7 +61,7 @@ pub enum EventGranularity {
     /// One event for each line.
     #[default]
     Line,
-    /// One event for each read. It costs the least, and shows a prompt that has no line end.
+    /// One event for each read. Events for reads cost the least, and show a prompt that has no line end.
     Chunk,
 }
 
@@ -132,8 +132,8 @@ pub struct EventReceiver {
 }
 
 impl EventReceiver {
-    /// Waits for the next event. It returns `None` after [`RunEvent::Finished`]. A future that is dropped loses
-    /// nothing.
+    /// Waits for the next event. Returns `None` after [`RunEvent::Finished`]. If the future is dropped, no event is
+    /// lost.
     pub async fn recv(&mut self) -> Option<RunEvent> {
         std::future::poll_fn(|context| self.poll_recv(context)).await
     }

@@ -15,11 +15,11 @@ use crate::tree::RunId;
 use crate::tree::foreground::{self, ForegroundTree, TreeOwner};
 
 /// A run in the foreground: the command has the standard streams of this process, its controlling terminal, its process
-/// group and its signals. It ends with everything that it has started.
+/// group and its signals. The run ends together with all processes that the command has started.
 ///
-/// The process that calls [`run`](Self::run) is there for this one run. It becomes the parent of every orphan below it
-/// (`PR_SET_CHILD_SUBREAPER`), so that a process which leaves its session and empties its environment is found too, and it
-/// takes over all signals. Linux only.
+/// The process that calls [`run`](Self::run) should exist only for this run. The calling process takes over all
+/// signals, and becomes the parent of every orphan among its descendants (`PR_SET_CHILD_SUBREAPER`). Thereby the run
+/// also finds a process that leaves its session and empties its environment. Linux only.
 ///
 /// ```no_run
 /// use process_runner::{Command, ForegroundRun, Limits};
@@ -54,7 +54,7 @@ pub enum ForegroundEnd {
         /// [`run_keeping_background`](ForegroundRun::run_keeping_background) says so.
         leftovers: usize,
     },
-    /// It ran longer than the time limit and was ended.
+    /// The command ran longer than the time limit and was ended.
     TimedOut,
     /// Nothing in its tree did anything for the idle limit, and it was ended.
     IdleTimedOut,
@@ -63,11 +63,12 @@ pub enum ForegroundEnd {
 }
 
 impl ForegroundRun {
-    /// Creates a run of `command`. Of the command, its program, arguments, folder, environment and confinement count, and of
-    /// its [limits](crate::Command::limits) those on time: without any, it runs as long as it will.
+    /// Creates a run of `command`. The run uses the program, the arguments, the folder, the environment and the
+    /// confinement of the command. Of its [limits](crate::Command::limits), the run uses only the time limits. Without
+    /// a time limit, the command may run forever.
     ///
-    /// The output passes by untouched, so the idle limit is over when nothing in the tree has used a processor, read or
-    /// written for that long.
+    /// The run does not see the output. The idle limit is therefore reached when no process of the tree has used a
+    /// processor, read or written for that time.
     pub fn new(command: Command) -> Self {
         Self { command, guardian: None, ends_with: None }
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::leftover_state::LeftoverState;
 use crate::outcome::LeftoverProcess;
+use crate::program_usage::UsageAccount;
 use crate::reaper::{self, MemberAction};
 use crate::tree::{LeaderHold, ProcessLeader, ProcessStamp};
 
@@ -22,26 +23,32 @@ pub trait RunOwner: Debug + Send + Sync {
     /// Returns the name, by which runs of the same owner are told from those of others.
     fn name(&self) -> &str;
 
+    /// Returns what runs of this owner are for, such as the name of a tool. [`Runner::usage`](crate::Runner::usage) counts
+    /// runs of different purposes apart. By default they have none.
+    fn purpose(&self) -> Option<&str> {
+        None
+    }
+
     /// Takes over what a run of this owner has left alive, or has it ended. It is called before the run is over, and must
     /// not block.
     fn take_leftovers(&self, tree: LeftoverTree) -> LeftoverDecision;
 }
 
-/// The decision of a [`RunOwner`] about what a run has left alive.
+/// The decision of a [`RunOwner`] about the processes that a run has left alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeftoverDecision {
-    /// It may go on.
+    /// The processes may go on.
     Keep,
-    /// It is killed. The run's output says so of each process.
+    /// The processes are killed. The output of the run names each of them.
     End {
         /// The reason, for the caller.
         reason: String,
     },
 }
 
-/// Runs `future`; every run that it starts belongs to `owner`, and so does what such a run leaves alive.
+/// Runs `future`; every run that `future` starts belongs to `owner`, as do the processes that such a run leaves alive.
 ///
-/// A task that the future spawns is not part of it.
+/// Runs that a spawned task starts do not belong to `owner`.
 pub fn owned_by<F: Future>(owner: Arc<dyn RunOwner>, future: F) -> impl Future<Output = F::Output> {
     RUN_OWNER.scope(owner, future)
 }
@@ -55,7 +62,7 @@ pub(crate) fn current_owner() -> Option<Arc<dyn RunOwner>> {
 /// `&` or `nohup`.
 ///
 /// A [`Runner`](crate::Runner) keeps them in its [list](crate::Runner::leftover_trees) until they have ended, if it
-/// [adopts orphans](crate::RunnerBuilder::adopt_orphans). They end with the runner at the latest.
+/// [adopts orphans](crate::RunnerBuilder::adopt_orphans). The processes end with the runner at the latest.
 #[derive(Clone, Debug)]
 pub struct LeftoverTree(Arc<LeftoverState>);
 
@@ -80,6 +87,12 @@ impl LeftoverTree {
     /// Returns the name of the run's owner; see [`owned_by`].
     pub fn owner(&self) -> Option<&str> {
         self.0.leader.owner_name()
+    }
+
+    /// Returns the account to which its use of resources is counted, and its leader.
+    pub(crate) fn usage_account(&self) -> (UsageAccount, Arc<ProcessLeader>) {
+        let leader = Arc::clone(&self.0.leader);
+        (UsageAccount { owner: leader.owner_name().map(Arc::from), purpose: None }, leader)
     }
 
     /// Returns the label of the run's command.

@@ -73,6 +73,7 @@ mod lines;
 mod network_namespace;
 mod network_namespace_error;
 mod outcome;
+mod program_usage;
 #[cfg(unix)]
 mod reaper;
 mod resource_limits;
@@ -111,6 +112,7 @@ pub use network_namespace_error::NetworkNamespaceError;
 pub use outcome::{
     Containment, ExitStatus, LeftoverProcess, Output, ResourceUsage, StdinReport, Stream, Termination,
 };
+pub use program_usage::ProgramUsage;
 pub use resource_limits::{
     CgroupUnavailable, ExceededLimit, ResourceControl, ResourceControls, ResourceLimits,
 };

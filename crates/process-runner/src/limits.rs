@@ -71,24 +71,24 @@ pub enum OverLimit {
     Kill,
     /// Closes our end of the stream, so that the program gets `EPIPE` or `SIGPIPE`, as with `head`.
     Close,
-    /// Reads the rest and throws it away. It is not kept, not counted and not sent as events.
+    /// Reads the rest and throws it away. The rest is not kept, not counted and not sent as events.
     Discard,
 }
 
 /// The treatment of processes that outlive a program that ended by itself.
 ///
-/// It does not apply to a run that is timed out, cancelled, dropped or over its output limit: there everything is
-/// killed.
+/// The policy does not apply to a run that is timed out, cancelled, dropped or over its output limit. Such a run kills
+/// all its processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LeftoverPolicy {
-    /// Kills those that still hold one of the output streams after [`Limits::drain_idle`] or [`Limits::drain_max`]. A
-    /// daemon that has closed the streams (gpg-agent, sccache, a gradle daemon) is left alone.
+    /// Kills the processes that still hold one of the output streams after [`Limits::drain_idle`] or
+    /// [`Limits::drain_max`]. A daemon that has closed the streams (gpg-agent, sccache, a gradle daemon) is left alone.
     #[default]
     KillHolders,
     /// Kills all of them.
     KillAll,
-    /// Kills none. One that holds a stream gets `SIGPIPE` if it writes after the run is over.
+    /// Kills no process. A process that holds a stream gets `SIGPIPE` if it writes after the run is over.
     Leave,
 }
 

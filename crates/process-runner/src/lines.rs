@@ -30,9 +30,9 @@ impl<'a> OutputLine<'a> {
 
 /// A splitter of a stream into lines, as its chunks come.
 ///
-/// A line ends at LF, and a CR before it belongs to the line end. A line that lies within one chunk is borrowed from
-/// it; only one that crosses chunks is copied. The splitter never holds more than its limit: a longer line is given
-/// once, cut at the limit, with the count of what was dropped. The next line is intact.
+/// A line ends at LF, and a CR before it belongs to the line end. A line within one chunk is borrowed from the chunk,
+/// and only a line that crosses chunks is copied. The splitter never holds more bytes than its limit. A longer line is
+/// given once, cut at the limit, with the number of dropped bytes. The next line is intact.
 #[derive(Debug)]
 pub struct LineSplitter {
     limit: usize,

@@ -9,20 +9,19 @@ use crate::tree::NamespaceHandle;
 /// A network namespace with a loopback interface and nothing else (`network_namespaces(7)`).
 ///
 /// A program that [`Command::network_namespace`](crate::Command::network_namespace) starts in it has no route to any
-/// host, no port of this machine, and no abstract Unix socket of another namespace. What listens in the namespace, it
-/// reaches: [`run`](Self::run) lets this process bind a listener there, and serve it from outside. Clones are the same
-/// namespace, which lasts as long as a clone or a process in it.
+/// host, no port of this machine, and no abstract Unix socket of another namespace. The program reaches only the
+/// listeners in the namespace. With [`run`](Self::run), this process can bind a listener in the namespace and serve it
+/// from outside. Clones stand for the same namespace, which lasts as long as a clone or a process in it.
 ///
-/// It works on Linux, for root and where a user may make user namespaces (`user_namespaces(7)`). Unix sockets that have a path are no part of a network
-/// namespace: they are reached wherever file permissions allow it.
+/// Network namespaces work on Linux, for root, and for users who may make user namespaces (`user_namespaces(7)`). A
+/// network namespace does not limit Unix sockets that have a path. Only file permissions do.
 #[derive(Clone)]
 pub struct NetworkNamespace(NamespaceHandle);
 
 impl NetworkNamespace {
-    /// Makes a namespace and brings its loopback interface up. It takes some milliseconds, and blocks for them.
+    /// Makes a namespace and brings its loopback interface up. The call blocks for some milliseconds.
     ///
-    /// # Errors
-    /// The system has none, or this process may not make one.
+    /// # Errors The system has no network namespaces, or this process may not make one.
     pub fn create() -> Result<Self, NetworkNamespaceError> {
         NamespaceHandle::create().map(Self)
     }
@@ -31,9 +30,9 @@ impl NetworkNamespace {
     /// thread uses them later.
     ///
     /// `work` runs on a new thread if this process has the privileges of root. Otherwise only a process without other
-    /// threads can enter the namespace: `work` then runs in a child process that shares the memory and the descriptors of
-    /// this one (`CLONE_VM` and `CLONE_FILES`), while the calling thread waits. It must not depend on the number of its
-    /// thread or process, must not start threads or processes, and must not panic.
+    /// threads can enter the namespace: `work` then runs in a child process that shares the memory and the descriptors
+    /// of this one (`CLONE_VM` and `CLONE_FILES`), while the calling thread waits. `work` must not depend on the number
+    /// of its thread or process, must not start threads or processes, and must not panic.
     ///
     /// # Errors
     /// The thread or the process cannot be made, cannot enter the namespace, or died.

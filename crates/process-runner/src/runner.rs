@@ -20,17 +20,18 @@ use crate::guardian::{GuardianLink, GuardianProgram, SupervisedTree};
 use crate::leftover::{self, LeftoverRegistry, LeftoverTree};
 use crate::limits::Limits;
 use crate::outcome::{Containment, Output, StdinReport, Termination};
+use crate::program_usage::{self, EndedRuns, ProgramUsage, UsageAccount};
 use crate::reaper;
 use crate::running::Running;
 use crate::secrets::Secrets;
 use crate::starter;
-use crate::tree::{self, LeaderHold, ProcessStamp, RunId};
+use crate::tree::{self, LeaderHold, ProcessLeader, ProcessStamp, RunId};
 
 /// Runs commands, a bounded number at once.
 ///
-/// It is cheap to clone. Clones share the bound and the [shutdown](Runner::shutdown). Every method must be called
+/// A runner is cheap to clone. Clones share the bound and the [shutdown](Runner::shutdown). Every method must be called
 /// within a tokio runtime of either kind, with its I/O and time drivers enabled; different calls may come from
-/// different runtimes. A run belongs to the runtime that started it: if that is shut down, the run ends.
+/// different runtimes. A run belongs to the runtime that started it. If the runtime is shut down, the run ends.
 #[derive(Clone, Debug)]
 pub struct Runner {
     inner: Arc<RunnerState>,
@@ -48,6 +49,7 @@ struct RunnerState {
     guardian: Option<GuardianLink>,
     leftovers: Arc<LeftoverRegistry>,
     runs: Mutex<LiveRuns>,
+    ended_runs: EndedRuns,
     /// The number of [`LiveRun`]s.
     live: AtomicUsize,
     /// Notified when `live` falls to 0.
@@ -58,7 +60,14 @@ struct RunnerState {
 }
 
 /// The live runs of a runner, by their registration number.
-type LiveRuns = HashMap<u64, Arc<RunState>>;
+type LiveRuns = HashMap<u64, RegisteredRun>;
+
+/// A live run, and for whom it goes on.
+#[derive(Debug)]
+struct RegisteredRun {
+    state: Arc<RunState>,
+    account: UsageAccount,
+}
 
 impl RunnerState {
     fn runs(&self) -> MutexGuard<'_, LiveRuns> {
@@ -137,13 +146,13 @@ impl RunnerBuilder {
     }
 
     /// Makes this process the parent of every process whose own parent has ended, among all that it starts (prctl(2),
-    /// `PR_SET_CHILD_SUBREAPER`), so that no process leaves its run by a session and an environment of its own. What a
-    /// program that ends by itself leaves alive is then in the list of [leftover trees](Runner::leftover_trees) and
-    /// ends with the runner. An orphan is killed if its run is over, or if it shows no run and runs of several
-    /// [owners](crate::owned_by) may have started it.
+    /// `PR_SET_CHILD_SUBREAPER`), so that no process leaves its run by a session and an environment of its own.
+    /// Processes that outlive a program that ends by itself are then in the list of [leftover
+    /// trees](Runner::leftover_trees), and end with the runner. An orphan is killed if its run is over, or if it shows
+    /// no run and runs of several [owners](crate::owned_by) may have started it.
     ///
-    /// It applies to this whole process and lasts until its end, so it is for programs that start processes only by
-    /// runners. On systems without child subreapers it does nothing.
+    /// The setting applies to this whole process until its end, and is therefore only for programs that start all
+    /// processes by runners. On systems without child subreapers, the setting does nothing.
     #[must_use]
     pub fn adopt_orphans(self) -> Self {
         // Without it everything works, and `Containment` says what does not.
@@ -164,6 +173,7 @@ impl RunnerBuilder {
                 guardian: self.guardian.map(GuardianLink::new),
                 leftovers: Arc::default(),
                 runs: Mutex::default(),
+                ended_runs: EndedRuns::default(),
                 live: AtomicUsize::new(0),
                 all_ended: Notify::new(),
                 stuck: Arc::default(),
@@ -211,6 +221,22 @@ impl Runner {
     /// Returns how many runs have started and are not over.
     pub fn running(&self) -> usize {
         self.inner.runs().len()
+    }
+
+    /// Returns what the programs use now, and have used since this runner was built, for each owner and purpose; see
+    /// [`owned_by`](crate::owned_by). Runs without an owner are counted together.
+    ///
+    /// It reads all of `/proc`, which takes about 6 µs for each process of the machine. Where there is none, only the CPU
+    /// time of finished runs is known.
+    pub fn usage(&self) -> Vec<ProgramUsage> {
+        let mut live: Vec<(UsageAccount, Arc<ProcessLeader>)> = self
+            .inner
+            .runs()
+            .values()
+            .map(|run| (run.account.clone(), Arc::clone(&run.state.leader)))
+            .collect();
+        live.extend(self.inner.leftovers.alive().iter().map(LeftoverTree::usage_account));
+        program_usage::measure(&live, &self.inner.ended_runs)
     }
 
     /// Returns the processes that finished runs have left alive, if this process [adopts
@@ -362,7 +388,8 @@ impl Runner {
         let mut driver = Driver::new(launched, command, limits, secrets, queued, queue, run_guard);
         driver.register_leftovers(&self.inner.leftovers);
         let shared = Arc::clone(driver.shared());
-        self.inner.runs().insert(id, Arc::clone(&shared));
+        let account = UsageAccount::of(command.owner.as_deref());
+        self.inner.runs().insert(id, RegisteredRun { state: Arc::clone(&shared), account });
         if self.inner.shut_down.load(Ordering::Acquire) {
             // It was started while `shutdown` stopped the others, and is not among those.
             shared.request_stop(StopRequest::Kill);
@@ -399,16 +426,16 @@ impl Runner {
         Running::never_started(output, events)
     }
 
-    /// Ends all runs of this runner and its clones, by `SIGTERM`, and by `SIGKILL` after `grace`. Those that wait in
-    /// the queue, and all later ones, fail with [`Error::ShutDown`].
+    /// Ends all runs of this runner and its clones, by `SIGTERM`, and by `SIGKILL` after `grace`. Runs that wait in the
+    /// queue, and all later runs, fail with [`Error::ShutDown`].
     ///
-    /// It returns when all runs are over and the processes of dropped ones have ended, at the latest 3 s after the
-    /// grace time. Runs whose runtime is not polled by then have been killed, and the background thread reaps them.
+    /// The method returns when all runs are over and the processes of dropped runs have ended, at the latest 3 s after
+    /// the grace time. By then, a run whose runtime is not polled has been killed, and the background thread reaps it.
     pub async fn shutdown(&self, grace: Duration) {
         // The flag first: a run that gets its permit before the semaphore closes sees it when it registers.
         self.inner.shut_down.store(true, Ordering::Release);
         self.inner.permits.close();
-        for run in self.inner.runs().values() {
+        for RegisteredRun { state: run, .. } in self.inner.runs().values() {
             run.request_stop(StopRequest::Terminate { grace: Some(grace) });
         }
         for tree in self.inner.leftovers.close() {
@@ -416,7 +443,7 @@ impl Runner {
         }
         let timeout = grace.saturating_add(SHUTDOWN_MARGIN);
         if tokio::time::timeout(timeout, self.inner.wait_until_idle()).await.is_err() {
-            for run in self.inner.runs().values() {
+            for RegisteredRun { state: run, .. } in self.inner.runs().values() {
                 reaper::abandon(Arc::clone(&run.leader));
             }
             // The guardian stays: it ends what still lives when this process ends.
@@ -532,7 +559,12 @@ impl RunRegistration {
 
 impl Drop for RunRegistration {
     fn drop(&mut self) {
-        self.live.0.runs().remove(&self.id);
+        let run = self.live.0.runs().remove(&self.id);
+        if let Some(RegisteredRun { state, account }) = run {
+            // Nothing is known of a program that was given up.
+            let used = state.used().unwrap_or_default();
+            self.live.0.ended_runs.add(account, used.user + used.system);
+        }
     }
 }
 

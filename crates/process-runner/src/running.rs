@@ -54,8 +54,8 @@ impl Running {
         }
     }
 
-    /// Returns the time since the program's start, from which its time limit counts. It goes on after the end, and is
-    /// zero if the program never started.
+    /// Returns the time since the program's start, from which its time limit counts. The time goes on after the end of
+    /// the program, and is zero if the program never started.
     pub fn elapsed(&self) -> Duration {
         match &self.run {
             RunHandle::Started { shared, .. } => shared.started.elapsed(),
@@ -78,7 +78,8 @@ impl Running {
     }
 
     /// Returns what one stream has printed from position `cursor` on, at most `max_bytes`. Begin with 0 and continue
-    /// with the snapshot's `next_cursor`. It works after the end too, so that no output of a short run is missed.
+    /// with the snapshot's `next_cursor`. The method also works after the end, so that no output of a short run is
+    /// missed.
     pub fn snapshot(&self, stream: Stream, cursor: u64, max_bytes: usize) -> OutputSnapshot {
         match &self.run {
             RunHandle::Started { shared, .. } => shared.snapshot(stream, cursor, max_bytes),
@@ -116,8 +117,8 @@ impl Running {
         }
     }
 
-    /// Closes the standard input of a command with [`Stdin::Piped`](crate::Stdin::Piped), after a write in progress. It
-    /// does nothing if it is closed.
+    /// Closes the standard input of a command with [`Stdin::Piped`](crate::Stdin::Piped), after a write in progress.
+    /// Does nothing if the input is closed already.
     pub async fn close_stdin(&self) {
         if let RunHandle::Started { shared, .. } = &self.run {
             shared.stdin.lock().await.take();
@@ -135,8 +136,8 @@ impl Running {
         }
     }
 
-    /// Ends the run by `SIGTERM`, and by `SIGKILL` after the grace time of its limits. It ends as `Cancelled`. It does
-    /// nothing if the run is ending already.
+    /// Ends the run by `SIGTERM`, and by `SIGKILL` after the grace time of its limits. The run ends as `Cancelled`. The
+    /// method does nothing if the run is already ending.
     pub fn terminate(&self) {
         self.request_stop(StopRequest::Terminate { grace: None });
     }
@@ -157,7 +158,7 @@ impl Running {
         }
     }
 
-    /// Returns the output if the run is over, without a copy. It does not wait.
+    /// Returns the output if the run is over, without a copy and without waiting.
     pub fn output(&self) -> Option<Arc<Output>> {
         match &self.run {
             RunHandle::Started { shared, .. } => shared.result().map(|result| result.output),
@@ -175,7 +176,7 @@ impl Running {
     /// Waits for the end and returns a copy of the output. The future may be dropped and the method called again, also
     /// after the end. [`wait_with_output`](Self::wait_with_output) saves the copy.
     ///
-    /// It closes an open standard input first, as the program may be waiting for its end.
+    /// The method closes an open standard input first, because the program may be waiting for the end of its input.
     ///
     /// # Errors
     /// [`Error::Io`] if following the run failed.
@@ -193,7 +194,7 @@ impl Running {
     /// Waits for the end and takes the output out of the handle, without a copy unless a value that
     /// [`output`](Self::output) returned is still held. Dropping the future ends the run.
     ///
-    /// It closes an open standard input first, as the program may be waiting for its end.
+    /// The method closes an open standard input first, because the program may be waiting for the end of its input.
     ///
     /// # Errors
     /// [`Error::Io`] if following the run failed.

@@ -15,8 +15,8 @@ use crate::text::human_bytes;
 
 /// The settings of a file for a long stream.
 ///
-/// The file is created only when a stream becomes longer than memory keeps. It then holds the stream from its first
-/// byte, with secrets hidden. The caller must remove it.
+/// The file is created only when a stream exceeds the memory limit. The file then has the stream from its first byte,
+/// with secrets hidden. The caller must remove the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpillOptions {

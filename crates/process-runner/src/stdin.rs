@@ -23,9 +23,10 @@ pub enum Stdin {
     Reader(SharedReader),
     /// A pipe to which [`Running::write_stdin`](crate::Running::write_stdin) writes.
     Piped,
-    /// A terminal, such as `/dev/pts/3`, that controls no session yet. It becomes the controlling terminal of the
-    /// program's new session (`open(2)`, `O_NOCTTY`; Linux). A [`Confinement`](crate::Confinement) must grant it. The
-    /// program's output goes there only if [`Command::stdout`](crate::Command::stdout) is the same terminal.
+    /// A terminal, such as `/dev/pts/3`, that controls no session yet. The terminal becomes the controlling terminal of
+    /// the program's new session (`open(2)`, `O_NOCTTY`; Linux). A [`Confinement`](crate::Confinement) must grant the
+    /// terminal. The program's output goes to the terminal only if [`Command::stdout`](crate::Command::stdout) is the
+    /// same terminal.
     #[cfg(unix)]
     Terminal(PathBuf),
 }

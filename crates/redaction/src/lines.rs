@@ -2,9 +2,9 @@
 
 use crate::redactor::Redactor;
 
-/// Masks one line after the other, and knows of a private key that began lines ago.
+/// Masks one line after the other, including the lines of a private key that began in an earlier line.
 ///
-/// Made by [`Redactor::lines`]. Each line has to be whole: half a token is no token.
+/// Made by [`Redactor::lines`]. Each line has to be complete, because half of a token is not recognized.
 #[derive(Clone, Debug)]
 pub struct LineRedactor {
     redactor: Redactor,

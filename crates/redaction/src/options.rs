@@ -4,11 +4,12 @@
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RedactionOptions {
-    /// True if the redactor looks for secrets. True by default; one that is off returns every text as it is.
+    /// True if the redactor looks for secrets. True by default. A redactor that does not look for secrets returns every
+    /// text unchanged.
     pub enabled: bool,
-    /// Exact values that must not leave, such as those of [`secret_environment`](crate::secret_environment). Those
-    /// shorter than [`MIN_VALUE_BYTES`](crate::MIN_VALUE_BYTES) are ignored: they would be found in ordinary text.
-    /// Empty by default.
+    /// Exact values that must not leave, such as the values of [`secret_environment`](crate::secret_environment).
+    /// Values shorter than [`MIN_VALUE_BYTES`](crate::MIN_VALUE_BYTES) are ignored, because short values occur in
+    /// ordinary text. Empty by default.
     pub values: Vec<String>,
 }
 
@@ -20,7 +21,7 @@ impl RedactionOptions {
         self
     }
 
-    /// Sets the exact values that must not leave, in the place of earlier ones.
+    /// Sets the exact values that must not leave, in place of the earlier values.
     #[must_use]
     pub fn values(mut self, values: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.values = values.into_iter().map(Into::into).collect();

@@ -226,7 +226,7 @@ impl Redactor {
         }
     }
 
-    /// Returns the places of the secrets of `text` as byte offsets, sorted, for a caller that must not take one apart.
+    /// Returns the places of the secrets of `text` as byte offsets, sorted, for a caller that must not divide a secret.
     pub fn spans(&self, text: &str) -> Vec<std::ops::Range<usize>> {
         self.find(text, TextKind::Any).into_iter().map(|span| span.start..span.end).collect()
     }

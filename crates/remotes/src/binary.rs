@@ -116,7 +116,8 @@ mod tests {
         assert_eq!(found.name, format!("mcp-stdio-1-{}", &found.sha256[..16]));
         assert_eq!(found.bytes().unwrap(), b"program");
         let own = settings("connect = ['x']");
-        let other = copied_binary(&own, Some(&prints("riscv64")), &runner, "mcp-stdio", "1").await.unwrap_err();
+        let other =
+            copied_binary(&own, Some(&prints("riscv64")), &runner, "mcp-stdio", "1").await.unwrap_err();
         assert!(other.to_string().contains("riscv64"), "{other}");
     }
 }

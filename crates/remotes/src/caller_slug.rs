@@ -47,12 +47,33 @@ mod tests {
 
     #[test]
     fn different_callers_have_different_slugs_that_every_engine_takes() {
-        let names = ["ada", "Ada", "ada-", "ada@example.com", "", "-", "ä", "o", "0", "a b", "a  b", &"x".repeat(24), &"x".repeat(25), &"é".repeat(100)];
+        let names = [
+            "ada",
+            "Ada",
+            "ada-",
+            "ada@example.com",
+            "",
+            "-",
+            "ä",
+            "o",
+            "0",
+            "a b",
+            "a  b",
+            &"x".repeat(24),
+            &"x".repeat(25),
+            &"é".repeat(100),
+        ];
         let slugs: Vec<String> = names.iter().map(|name| caller_slug(name)).collect();
         assert_eq!(slugs.iter().collect::<HashSet<_>>().len(), names.len(), "{slugs:?}");
         for slug in &slugs {
-            assert!((1..=40).contains(&slug.len()) && !slug.starts_with('-') && !slug.ends_with('-'), "{slug}");
-            assert!(slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'), "{slug}");
+            assert!(
+                (1..=40).contains(&slug.len()) && !slug.starts_with('-') && !slug.ends_with('-'),
+                "{slug}"
+            );
+            assert!(
+                slug.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'),
+                "{slug}"
+            );
         }
         assert_eq!(slugs[0], "ada");
     }

@@ -10,8 +10,19 @@ use std::time::Duration;
 
 /// The variables that every program needs, and those by which a user's programs find each other.
 const VARIABLES: [&str; 13] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME",
-    "XDG_RUNTIME_DIR", "XDG_DATA_HOME",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_*",
+    "TZ",
+    "TMPDIR",
+    "XDG_CONFIG_HOME",
+    "XDG_CACHE_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_DATA_HOME",
 ];
 
 /// The bytes of output that are kept for messages.
@@ -119,7 +130,8 @@ impl RemoteCommand {
             .in_folder(&PathBuf::from("/"), runner)?
             .stdin(stdin.map_or(Stdin::Null, Stdin::bytes))
             .limits(Limits::default().timeout(timeout).capture(KEPT_BYTES));
-        let output = runner.run(command).await.map_err(|source| Error::Command { command: self.shown(), source })?;
+        let output =
+            runner.run(command).await.map_err(|source| Error::Command { command: self.shown(), source })?;
         match output.success() {
             true => Ok(output),
             false if matches!(output.termination, Termination::TimedOut { .. }) => {

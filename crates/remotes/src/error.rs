@@ -78,7 +78,9 @@ pub enum Error {
     #[error("the server there refused to start: {0}")]
     Refused(String),
     /// The channel ended while a call was open.
-    #[error("the connection ended while the call was open ({reason}): the call may have run, and is not sent again")]
+    #[error(
+        "the connection ended while the call was open ({reason}): the call may have run, and is not sent again"
+    )]
     Lost {
         /// The end of the channel.
         reason: String,

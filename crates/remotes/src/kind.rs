@@ -115,7 +115,9 @@ impl RemoteKind {
     pub(crate) fn check(&self, at: usize) -> Result<(), TableError> {
         let error = |message: String| Err(TableError::new(at..at, message));
         if self.commands.connect.is_none() {
-            return error("`connect` is missing: the command whose standard streams are the channel".to_owned());
+            return error(
+                "`connect` is missing: the command whose standard streams are the channel".to_owned(),
+            );
         }
         // Before `create` runs, its name must be known to what ends it.
         if self.commands.create.is_some() && self.commands.destroy.is_none() {

@@ -103,7 +103,9 @@ impl Opening {
         };
         let id = id.clone();
         if method != OPEN_METHOD {
-            let problem = format!("the first message must be `{OPEN_METHOD}`: this is the far end of a remote, which no client starts");
+            let problem = format!(
+                "the first message must be `{OPEN_METHOD}`: this is the far end of a remote, which no client starts"
+            );
             return Err(invalid(Some(id), problem));
         }
         let params = message.params().and_then(JsonObject::to_map).unwrap_or_default();
@@ -111,7 +113,10 @@ impl Opening {
         let there = params.get("version").and_then(Value::as_str).unwrap_or("unknown");
         if there != version {
             let there: String = there.chars().take(32).collect();
-            return Err(invalid(Some(id), format!("{VERSION_MARK}{version}; the server in front is {there}")));
+            return Err(invalid(
+                Some(id),
+                format!("{VERSION_MARK}{version}; the server in front is {there}"),
+            ));
         }
         match serde_json::from_value(Value::Object(params)) {
             Ok(request) => Ok(Self { id, request }),
@@ -151,7 +156,13 @@ pub(crate) fn read_answer(line: &[u8], id: &Id, version: &str) -> Option<Result<
         return None;
     }
     if !succeeded {
-        let problem = message.error_parts().map(|(_, message)| message).unwrap_or_default().chars().take(500).collect::<String>();
+        let problem = message
+            .error_parts()
+            .map(|(_, message)| message)
+            .unwrap_or_default()
+            .chars()
+            .take(500)
+            .collect::<String>();
         let there = problem.strip_prefix(VERSION_MARK).and_then(|rest| rest.split(';').next());
         return Some(Err(match there {
             Some(there) => Error::Version { there: there.to_owned(), here: version.to_owned() },
@@ -236,7 +247,13 @@ mod tests {
 
     #[test]
     fn no_line_is_taken_for_the_answer_that_is_none() {
-        for line in ["Last login: today", "", "{}", r#"{"jsonrpc":"2.0","id":"open-2","result":{}}"#, r#"{"jsonrpc":"2.0","method":"x"}"#] {
+        for line in [
+            "Last login: today",
+            "",
+            "{}",
+            r#"{"jsonrpc":"2.0","id":"open-2","result":{}}"#,
+            r#"{"jsonrpc":"2.0","method":"x"}"#,
+        ] {
             assert!(read_answer(line.as_bytes(), &id(), "1").is_none(), "{line}");
         }
         let empty = br#"{"jsonrpc":"2.0","id":"open-1","result":{}}"#;

@@ -42,7 +42,9 @@ pub struct RemoteSettings {
 #[non_exhaustive]
 pub enum RemoteNameError {
     /// It is neither the name of a remote nor a kind with a target.
-    #[error("there is no remote `{name}`{hint}; give NAME of a [remotes.NAME] in the configuration, or KIND:TARGET[:ROOT]")]
+    #[error(
+        "there is no remote `{name}`{hint}; give NAME of a [remotes.NAME] in the configuration, or KIND:TARGET[:ROOT]"
+    )]
     Unknown {
         /// The text.
         name: String,
@@ -190,7 +192,9 @@ impl RemoteSettings {
         let named = self.options.iter().map(|(name, value)| (name.as_str(), value));
         for (name, value) in self.target.iter().map(|target| ("target", target)).chain(named) {
             if value.is_empty() || value.starts_with('-') || value.contains(char::is_control) {
-                return error(format!("`{name}` must not be empty, begin with `-` or hold control characters"));
+                return error(format!(
+                    "`{name}` must not be empty, begin with `-` or hold control characters"
+                ));
             }
         }
         for root in &self.roots {
@@ -248,7 +252,11 @@ mod tests {
             ("sh:a:/b:/c", "a:/b", &["/c"]),
         ] {
             let remote = named(text).unwrap();
-            assert_eq!((remote.target.as_deref(), &*remote.roots), (Some(target), &roots.iter().map(ToString::to_string).collect::<Vec<_>>()[..]), "{text}");
+            assert_eq!(
+                (remote.target.as_deref(), &*remote.roots),
+                (Some(target), &roots.iter().map(ToString::to_string).collect::<Vec<_>>()[..]),
+                "{text}"
+            );
         }
     }
 
@@ -272,7 +280,10 @@ mod tests {
     #[test]
     fn a_table_is_a_kind_of_its_own_or_changes_a_preset() {
         let own = parse("connect = ['ssh', ['-p', '{option.port}'], '{target}']\ntarget = 'h'\noptions = { port = '22' }\nroots = ['/src']\nidle_s = 5").unwrap();
-        assert_eq!((own.idle, own.roots[0].as_str(), own.kind.has_lease()), (Some(Duration::from_secs(5)), "/src", false));
+        assert_eq!(
+            (own.idle, own.roots[0].as_str(), own.kind.has_lease()),
+            (Some(Duration::from_secs(5)), "/src", false)
+        );
         let changed = parse("kind = 'sh'\ntarget = 'x'\ndestroy = ['y']\nlife_s = 0").unwrap();
         assert!(changed.kind.has_lease() && changed.life.is_none());
         for (text, message) in [

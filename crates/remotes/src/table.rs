@@ -124,7 +124,8 @@ impl<'a> Entry<'_, 'a> {
     pub(crate) fn command(&self) -> Result<Option<CommandTemplate>, TableError> {
         let expected = || self.expected("an array of strings, and of arrays of strings that may be left out");
         let array = self.value.get_ref().as_array().ok_or_else(expected)?;
-        let argument = |text: &str| ArgumentTemplate::parse(text).map_err(|error| self.template_error(&error));
+        let argument =
+            |text: &str| ArgumentTemplate::parse(text).map_err(|error| self.template_error(&error));
         let part = |value: &Spanned<DeValue<'a>>| match value.get_ref() {
             DeValue::String(text) => Ok(TemplatePart::Argument(argument(text)?)),
             DeValue::Array(group) => {

@@ -61,7 +61,9 @@ const PLACEHOLDERS: &str =
 #[non_exhaustive]
 pub enum TemplateError {
     /// There is no such placeholder.
-    #[error("`{{{0}}}` is no placeholder; there are {PLACEHOLDERS}, each also as {{sh:NAME}}; `{{{{` is a brace")]
+    #[error(
+        "`{{{0}}}` is no placeholder; there are {PLACEHOLDERS}, each also as {{sh:NAME}}; `{{{{` is a brace"
+    )]
     Unknown(String),
     /// A brace is not closed, or was not opened.
     #[error("`{0}` has a single brace; write `{{{{` or `}}}}` for a brace")]
@@ -227,7 +229,9 @@ impl CommandTemplate {
 
 /// Returns `text` as one word for a POSIX shell.
 fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ':' | '@' | '=' | ',');
+    let is_plain = |c: char| {
+        c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ':' | '@' | '=' | ',')
+    };
     // A leading `~/` is left to the shell there: only it knows the home folder.
     let (home, rest) = match text.strip_prefix("~/") {
         Some(rest) => ("~/", rest),
@@ -246,7 +250,11 @@ mod tests {
     fn command(parts: &[&[&str]]) -> Result<CommandTemplate, TemplateError> {
         let parts = parts.iter().map(|part| match part {
             [one] => ArgumentTemplate::parse(one).map(TemplatePart::Argument),
-            group => group.iter().map(|text| ArgumentTemplate::parse(text)).collect::<Result<_, _>>().map(TemplatePart::Optional),
+            group => group
+                .iter()
+                .map(|text| ArgumentTemplate::parse(text))
+                .collect::<Result<_, _>>()
+                .map(TemplatePart::Optional),
         });
         CommandTemplate::new(parts.collect::<Result<_, _>>()?)
     }
@@ -261,7 +269,14 @@ mod tests {
 
     #[test]
     fn a_value_is_one_argument_whatever_it_holds_and_a_group_without_its_value_is_left_out() {
-        let ssh = command(&[&["ssh"], &["-p", "{option.port}"], &["{target}"], &["{sh:binary}"], &["x{{y}}={root}"]]).unwrap();
+        let ssh = command(&[
+            &["ssh"],
+            &["-p", "{option.port}"],
+            &["{target}"],
+            &["{sh:binary}"],
+            &["x{{y}}={root}"],
+        ])
+        .unwrap();
         let given = values(&[("target", "a b;c"), ("binary", "/opt/it's/mcp"), ("root", "/src")]);
         assert_eq!(ssh.expand(&given).unwrap(), ["ssh", "a b;c", r"'/opt/it'\''s/mcp'", "x{y}=/src"]);
         let with_port = values(&[("target", "h"), ("binary", "~/b c"), ("root", "/"), ("option.port", "22")]);
@@ -283,7 +298,10 @@ mod tests {
     #[allow(clippy::disallowed_methods, reason = "a shell reads the words back")]
     fn a_word_for_a_shell_comes_back_as_it_was() {
         for text in ["plain", "", "a b", "it's", "$HOME", "`x`", "a\nb", "*", "\\", "~x"] {
-            let output = std::process::Command::new("sh").args(["-c", &format!("printf %s {}", shell_word(text))]).output().unwrap();
+            let output = std::process::Command::new("sh")
+                .args(["-c", &format!("printf %s {}", shell_word(text))])
+                .output()
+                .unwrap();
             assert_eq!(String::from_utf8(output.stdout).unwrap(), text);
         }
     }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// The kind of access to a path. It is displayed as the verb of a message: `read`, `write`.
+/// The kind of access to a path. An access is displayed as the verb of a message: `read`, `write`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// It is read, listed or looked at.
+    /// The path is read, listed or inspected.
     Read,
-    /// It is created, changed, moved or removed.
+    /// The path is created, changed, moved or removed.
     Write,
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// The identity of one call by one caller: a hash over its roles, principal and session, the tool and the canonical
-/// arguments. It is displayed as hexadecimal digits.
+/// arguments. A fingerprint is displayed as hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallFingerprint([u8; 32]);
 

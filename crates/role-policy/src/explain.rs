@@ -36,11 +36,11 @@ pub struct ExplainStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExplainVerdict {
-    /// It is about other tools.
+    /// The rule is about other tools.
     NoMatch,
-    /// It hides the tool.
+    /// The rule hides the tool.
     Denies,
-    /// It shows the tool.
+    /// The rule shows the tool.
     Allows,
     /// The arguments fit.
     Holds,

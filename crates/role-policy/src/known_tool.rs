@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 /// A tool that was known when the policy was loaded. [`Policy::tool`] finds it.
 ///
-/// It judges calls by the facts that the policy was loaded with, so that a call cannot be judged by another tool's.
+/// A `PolicyTool` judges calls by the facts that the policy was loaded with, so that a call cannot be judged by the
+/// facts of another tool.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyTool<'p> {
     policy: &'p Policy,

@@ -16,7 +16,8 @@ pub struct RoleLimits {
     pub max_memory_mib: Option<u64>,
     /// The most processes and threads that the programs of one caller have together.
     pub max_processes: Option<u64>,
-    /// The share of the processors for the programs of one caller, from 1 to 10000; 100 is that of programs without it.
+    /// The share of the processors for the programs of one caller, from 1 to 10000; programs without this limit have
+    /// 100.
     pub cpu_weight: Option<u64>,
 }
 

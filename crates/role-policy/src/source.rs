@@ -64,7 +64,7 @@ pub struct ResolvedCaller {
     pub evidence: Vec<RoleEvidence>,
 }
 
-/// A source of a role. It is displayed as messages name it.
+/// A source of a role. A source is displayed as messages name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RoleSource {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 /// The toolset of tools of other servers.
 const EXTERNAL: &str = "external";
 
-/// The facts of a tool, by which a policy judges its calls. Whoever registers a tool vouches for them; what another
-/// server says of its own tools is no fact.
+/// The facts of a tool, by which a policy judges its calls. Whoever registers a tool is responsible for its facts. The
+/// statements of another server about its own tools are not facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolFacts<'a> {
@@ -57,7 +57,7 @@ impl<'a> ToolFacts<'a> {
         Self::new(name, EXTERNAL)
     }
 
-    /// Sets if the tool changes nothing. Such a tool is not destructive either.
+    /// Sets whether the tool changes nothing. A tool that changes nothing is not destructive either.
     #[must_use]
     pub const fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;

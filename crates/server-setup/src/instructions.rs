@@ -8,6 +8,11 @@ use std::path::PathBuf;
 /// not get the sentence. Clients cut the whole at 2 KB, so the most useful come first.
 const SENTENCES: [(&[&str], &str); 17] = [
     (
+        &["call_tools"],
+        "Put all steps that you can write down now into one call_tools: several searches and readings at once; then the \
+         edits, run_tests and git_commit.",
+    ),
+    (
         &["search_files", "find_files"],
         "Begin with search_files (contents) or find_files (names) instead of running grep or find.",
     ),
@@ -16,7 +21,6 @@ const SENTENCES: [(&[&str], &str); 17] = [
         "Read the part that you need with read_file, and several files with one call of read_multiple_files.",
     ),
     (&["file_outline"], "file_outline shows what a file defines, in fewer bytes than its text."),
-    (&["call_tools"], "Steps that do not depend on what you read go into one call_tools."),
     (&["edit_file"], "Change a part of a file with edit_file instead of writing the whole file."),
     (&["apply_patch"], "Change several places or files at once with apply_patch."),
     (&["run_tests"], "run_tests finds the project's own test command and names what failed."),
@@ -24,7 +28,10 @@ const SENTENCES: [(&[&str], &str); 17] = [
     (&["run_command"], "run_command waits for a program and ends everything it started at its time limit."),
     (&["start_command"], "Servers and watchers belong in start_command; they end with this server."),
     (&["git_status", "git_diff"], "git_status and git_diff show what has changed."),
-    (&["git_commit"], "Commit with git_commit."),
+    (
+        &["git_commit", "git_merge"],
+        "Commit with git_commit, and merge with git_merge, which shows the conflicts.",
+    ),
     (
         &["inspect_state", "capture_trace"],
         "Of a running application, inspect_state reads values and capture_trace finds what is slow: no print and no \

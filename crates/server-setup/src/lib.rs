@@ -36,9 +36,9 @@ pub mod policy;
 mod program;
 pub mod protected_files;
 pub mod read_settings;
+mod real_paths;
 #[cfg(all(feature = "remotes", unix))]
 pub mod remote;
-mod real_paths;
 pub mod resources;
 #[cfg(all(feature = "sessions", unix))]
 mod session_identity;

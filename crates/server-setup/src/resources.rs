@@ -11,7 +11,8 @@ use process_runner::Runner;
 use process_runner::guardian::GuardianProgram;
 use std::path::PathBuf;
 
-/// Builds the runner of the server that `settings` describe: with a guardian, so that what it runs does not outlive it.
+/// Builds the runner of the server that `settings` describe: with a guardian, so that the programs that the server runs
+/// do not outlive the server.
 ///
 /// # Errors
 /// This program's own file cannot be found.
@@ -35,8 +36,8 @@ pub fn workspace(settings: &Settings) -> Result<Workspace, Error> {
     workspace_of(settings, &settings.roots)
 }
 
-/// Opens `roots`, which are some of those folders or lie in them. The workspace is for a caller on this machine, who knows
-/// where they lie and has a home folder; a server for others changes that.
+/// Opens `roots`, which are roots of the settings or folders in them. The workspace is for a caller on this machine,
+/// who may know the paths of the roots and has a home folder. A server for other callers changes the workspace.
 ///
 /// # Errors
 /// One of them is no folder.

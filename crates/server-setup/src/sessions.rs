@@ -21,10 +21,10 @@ pub type SessionHandle = SessionService;
 #[cfg(not(all(feature = "sessions", unix)))]
 pub type SessionHandle = ();
 
-/// Returns the service for the sessions in this user's state directory. If no supervisor runs, this server becomes it
-/// with the first request.
+/// Returns the service for the sessions in this user's state directory. If no supervisor runs, this server becomes the
+/// supervisor with the first request.
 ///
-/// The sessions of a server for one user end with it; the guardian ends them if it is killed.
+/// The sessions of a server for one user end with the server. If the server is killed, the guardian ends the sessions.
 #[cfg(all(feature = "sessions", unix))]
 pub fn of_one(settings: &Settings) -> SessionHandle {
     let settings_copy = settings.clone();
@@ -43,9 +43,9 @@ pub fn of_many(
 ) -> SessionHandle {
 }
 
-/// Returns the service for the sessions of a server with many callers. Such a server is a daemon: sessions end when it
-/// is shut down, and sessions that outlive it otherwise are adopted by the next one. `reload_settings` reads the
-/// settings again.
+/// Returns the service for the sessions of a server with many callers. The server of many callers is a daemon: sessions
+/// end when the server is shut down. The next server adopts sessions that outlive the server otherwise.
+/// `reload_settings` reads the settings again.
 #[cfg(all(feature = "sessions", unix))]
 pub fn of_many(
     settings: &Settings,

@@ -8,17 +8,17 @@ use std::path::PathBuf;
 /// The size up to which a file is taken for settings.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The settings of clients in the roots: those that exist, with their content, and those that do not.
+/// The settings of clients in the roots: existing files with their content, and the paths of missing files.
 ///
-/// A confined command may write everywhere in a root, so it can write these files. Whatever it changed in them is undone
-/// when it has ended.
+/// A confined command may write everywhere in a root, so it can write these files. When the command has ended, its
+/// changes of these files are undone.
 #[derive(Debug)]
 pub struct SettingsSnapshot {
     files: Vec<(ConfinedPath, Option<Vec<u8>>)>,
 }
 
 impl SettingsSnapshot {
-    /// Reads the files. One that cannot be read is left out.
+    /// Reads the files. A file that cannot be read is left out.
     pub fn take(roots: &[PathBuf]) -> Self {
         // A workspace of its own: the one of the tools protects these files from being written back, too.
         let Ok(workspace) = Workspace::new(roots) else { return Self { files: Vec::new() } };

@@ -156,7 +156,7 @@ pub fn open_append(path: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Checks that an open file is trusted. What was opened is judged, and not the path, which may lead elsewhere by now.
+/// Checks that an open file is trusted. The open file is judged, not its path, which may lead elsewhere by now.
 ///
 /// # Errors
 /// The file is not regular, belongs to another user, or gives others more access than `others` allows.

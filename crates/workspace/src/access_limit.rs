@@ -19,8 +19,8 @@ impl AccessDenied {
 }
 
 /// A judge of where paths lead, for one call. A path is free of links and in the form of
-/// [`ConfinedPath::display_path`]: `.` is the primary root, `name:.` another one; a path in the primary root that looks
-/// like the latter has `./` before it.
+/// [`ConfinedPath::display_path`]: `.` is the primary root, `name:.` is another root. If a path in the primary root
+/// looks like `name:.`, `./` stands before it.
 ///
 /// [`ConfinedPath::display_path`]: crate::ConfinedPath::display_path
 pub trait AccessLimit: Debug + Send + Sync {

@@ -32,9 +32,9 @@ impl TargetFile {
         self.write_atomically(expect, existing.as_ref(), |file| file.write_all(content))
     }
 
-    /// Writes `content` to a temporary file beside this one, as [`replace`](Self::replace) does, with the permissions of
-    /// `model`. It takes the name later: so what a full disk or missing permissions prevent is known before one of several
-    /// files is replaced.
+    /// Writes `content` to a temporary file beside this one, as [`replace`](Self::replace) does, with the permissions
+    /// of `model`. The temporary file takes the name of this file later. Thereby an error, such as a full disk or
+    /// missing permissions, is known before one of several files is replaced.
     ///
     /// # Errors
     /// As for [`replace`](Self::replace).

@@ -20,10 +20,10 @@ use crate::root_set::RootSet;
 use crate::staged::FileReplaceCondition;
 use crate::target::TargetFile;
 
-/// A path beneath an allowed root, existing or not. The only way to a file.
+/// A path beneath an allowed root, existing or not. Every access to a file needs a `ConfinedPath`.
 ///
-/// It is text until an operation opens it beneath its root's handle; each operation judges the path anew.
-/// All operations block for as long as the file system does.
+/// The path is only text until an operation opens it beneath the handle of its root. Each operation judges the path
+/// anew. All operations block for as long as the file system does.
 #[derive(Clone, Debug)]
 pub struct ConfinedPath {
     root_set: RootSet,
@@ -51,8 +51,8 @@ impl ConfinedPath {
         &self.relative
     }
 
-    /// Returns the path in full, for a program that must be given one. It is text, not yet judged, and never part
-    /// of a message to a client.
+    /// Returns the path in full, for a program that must be given one. The path is text that has not been judged yet,
+    /// and never part of a message to a client.
     pub fn to_absolute(&self) -> PathBuf {
         match self.root_set.roots.get(self.root) {
             Some(root) => root.canonical.join(&self.relative),
@@ -81,8 +81,9 @@ impl ConfinedPath {
         Some(Self { relative: self.relative.parent()?.to_owned(), ..self.clone() })
     }
 
-    /// Returns where the path leads, links followed, in the form of [`display_path`](Self::display_path). What is
-    /// missing at its end is taken as it is written. True at this moment: an operation judges the path anew.
+    /// Returns where the path leads, links followed, in the form of [`display_path`](Self::display_path). Missing
+    /// components at the end are taken as written. The result may change at any time, and an operation judges the path
+    /// anew.
     ///
     /// # Errors
     /// The path leads outside, or cannot be followed.
@@ -90,8 +91,8 @@ impl ConfinedPath {
         self.resolved_to(FinalSymlink::Follow)
     }
 
-    /// Returns where the path leads in full, links followed, for a program that must be given one. What is missing at its end
-    /// is taken as it is written. It is text, as of [`to_absolute`](Self::to_absolute).
+    /// Returns where the path leads in full, links followed, for a program that must be given one. Missing components
+    /// at the end are taken as written. The result is only text, as of [`to_absolute`](Self::to_absolute).
     ///
     /// # Errors
     /// As for [`resolved`](Self::resolved).
@@ -209,8 +210,8 @@ impl ConfinedPath {
     }
 
     /// Returns true if the whole file is in the page cache and has at most `max_bytes` bytes, so that reading it waits
-    /// for nothing. It is a guess, since pages may be evicted meanwhile; false where it cannot be known. The access
-    /// limit of the call is not asked, so the caller must not pass the answer on.
+    /// for nothing. The answer is a guess, because pages may be evicted meanwhile, and is false where the system does
+    /// not tell. The access limit of the call is not checked, so the caller must not pass the answer on.
     #[cfg_attr(not(target_os = "linux"), allow(unused_variables, reason = "only Linux can be asked"))]
     pub fn is_in_page_cache(&self, max_bytes: u64) -> bool {
         #[cfg(target_os = "linux")]
@@ -319,8 +320,8 @@ impl ConfinedPath {
         }
     }
 
-    /// Refuses a change of what is at this path, by whatever program makes it: of a protected file, of a
-    /// folder on the way to one, and of what the limits of the call leave out. The path need not exist.
+    /// Refuses a change of this path by any program, if the path is a protected file, a folder on the way to a
+    /// protected file, or outside the limits of the call. The path need not exist.
     ///
     /// # Errors
     /// [`Error::Protected`], [`Error::Io`] with the reason, and everything that keeps a path from being
@@ -358,10 +359,11 @@ impl ConfinedPath {
         self.with_hint(target.remove_file())
     }
 
-    /// Creates the folder and those it lies in. Says whether it was created; existing is fine.
+    /// Creates the folder and its missing parents. Returns true if the folder was created. An existing folder is no
+    /// error.
     ///
-    /// # Errors
-    /// [`Error::AlreadyExists`] if a file has the name, [`Error::NotAFolder`] if one is on the way, [`Error::GitFolder`].
+    /// # Errors [`Error::AlreadyExists`] if a file has the name, [`Error::NotAFolder`] if a parent is a file,
+    /// [`Error::GitFolder`].
     pub fn create_folder_all(&self) -> Result<bool, Error> {
         Ok(!self.create_folders()?.is_empty())
     }
@@ -446,7 +448,7 @@ impl ConfinedPath {
         git_folder::check_change(root, &resolved.path, &folder, outermost, &self.display_path())
     }
 
-    /// Creates the folders this path lies in. Returns those that were missing, the outermost first.
+    /// Creates the missing parents of this path. Returns the created folders, the outermost first.
     ///
     /// # Errors
     /// As for [`create_folder_all`](Self::create_folder_all).

@@ -22,33 +22,32 @@ impl Workspace {
     /// Creates a workspace over `roots`, each opened once, now. The first is the primary root, to which relative
     /// paths belong.
     ///
-    /// # Errors
-    /// [`Error::NoRoots`] without roots, [`Error::Root`] naming one that is missing or no folder.
+    /// # Errors [`Error::NoRoots`] without roots, [`Error::Root`] with a root that is missing or no folder.
     pub fn new<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> Result<Self, Error> {
         let roots: Vec<AllowedRoot> =
             roots.into_iter().map(|root| AllowedRoot::open(root.as_ref())).collect::<Result<_, _>>()?;
         Ok(Self { root_set: RootSet::new(roots, Arc::default())? })
     }
 
-    /// Protects `files` (absolute paths, existing or not) from every writing operation: policy and
-    /// configuration that lie inside a writable root. A folder that holds one cannot be moved either.
+    /// Protects `files` (absolute paths, existing or not) from every writing operation: policy and configuration that
+    /// lie inside a writable root. A folder that holds a protected file cannot be moved either.
     #[must_use]
     pub fn protect<P: Into<PathBuf>>(mut self, files: impl IntoIterator<Item = P>) -> Self {
         Arc::make_mut(&mut self.root_set.protected).files.extend(files.into_iter().map(Into::into));
         self
     }
 
-    /// Protects every file called `name`, in whatever folder and existing or not, from every writing
-    /// operation: a configuration that is looked for by name. Case is ignored. Unlike with
-    /// [`protect`](Self::protect), a folder that holds one can be moved.
+    /// Protects every file called `name`, in whatever folder and existing or not, from every writing operation. An
+    /// example is a configuration that is looked for by name. Case is ignored. Unlike with [`protect`](Self::protect),
+    /// a folder that holds a protected name can be moved.
     #[must_use]
     pub fn protect_name(mut self, name: impl Into<OsString>) -> Self {
         Arc::make_mut(&mut self.root_set.protected).names.push(name.into());
         self
     }
 
-    /// Returns a workspace over some folders of this one, for a caller who may use less. The first becomes the
-    /// primary root. Protection stays.
+    /// Returns a workspace over some folders of this one, for a caller who may use less. The first folder becomes the
+    /// primary root. Protected files stay protected.
     ///
     /// # Errors
     /// One of `folders` cannot be opened beneath a root of this workspace.
@@ -80,8 +79,9 @@ impl Workspace {
         self
     }
 
-    /// Returns this workspace for one call, which may reach only what `limit` allows. What is opened is judged by where
-    /// it lies, and not by the path that was asked for. The way to something allowed may lead through what is not.
+    /// Returns this workspace for one call, which may reach only what `limit` allows. An opened file is judged by its
+    /// real place, and not by the requested path. The way to an allowed file may lead through folders that are not
+    /// allowed.
     ///
     /// # Errors
     /// The process is out of descriptors.
@@ -105,16 +105,17 @@ impl Workspace {
         })
     }
 
-    /// Finds the root that `path` belongs to and the path beneath it. It is a matter of text, and the path need not exist.
+    /// Finds the root that `path` belongs to and the path beneath it. Only the text of the path decides, and the path
+    /// need not exist.
     ///
-    /// A relative path belongs to the first root, unless it has the form `name:path` in which paths of the
-    /// other roots are shown. An absolute path must begin, component by component, with
-    /// a root's path, either resolved or as the root was given; the longest root wins. `..` is left to the
-    /// opening, which knows what it means behind a link.
+    /// A relative path belongs to the first root, unless it has the form `name:path` in which paths of the other roots
+    /// are shown. An absolute path must begin, component by component, with a root's path, either resolved or as the
+    /// root was given; the longest root wins. `..` is resolved when the path is opened, because its meaning depends on
+    /// links.
     ///
-    /// `~` and what begins with `~/` is the home folder of a local caller, and for others outside; `./~` is the name. Where
-    /// `\` separates nothing, a path with it that does not exist is read with `/` in its place; a path with a drive leads
-    /// outside.
+    /// For a local caller, `~` is the home folder, and `~/` begins a path in it. For other callers, both lead outside.
+    /// `./~` is a file of the name `~`. On systems where `\` is no separator, a path with `\` that does not exist is
+    /// read with `/` in its place, and a path with a drive leads outside.
     ///
     /// # Errors
     /// [`Error::Invalid`] for text that is no path, [`Error::Outside`] for an absolute path beneath no root.
@@ -161,8 +162,8 @@ impl Workspace {
         ConfinedPath::new(self.root_set.clone(), root, relative)
     }
 
-    /// Returns the paths of the roots, primary root first. They are for the operator and for a client who may know
-    /// them; error messages never show them.
+    /// Returns the paths of the roots, primary root first. The paths are for the operator and for a client who may know
+    /// them. Error messages never show the paths.
     pub fn roots(&self) -> impl ExactSizeIterator<Item = &Path> {
         self.root_set.roots.iter().map(|root| root.canonical.as_path())
     }

@@ -91,7 +91,7 @@ pub struct ShellLine {
     /// True if the line evaluates a text that only the run knows as more than text, as bash does with a variable in
     /// arithmetic or with the index in a name: the text may then hold commands.
     pub evaluates_variables: bool,
-    /// The values that the line gives to variables. One that is not named here has the value that it had before.
+    /// The values that the line gives to variables. A variable that is missing here keeps its earlier value.
     pub values: BTreeMap<String, VariableValues>,
     /// Every literal word, to find the names of protected files in them.
     pub literals: Vec<String>,

@@ -24,8 +24,8 @@ pub(super) enum Engine {
 }
 
 impl AuditDatabase {
-    /// Opens the database at `location`, `sqlite:PATH` or `postgres://…`, to write to it. Makes its table if that is
-    /// missing, and brings one of version 0.1.0 to the present format.
+    /// Opens the database at `location`, `sqlite:PATH` or `postgres://…`, to write to it. Makes the table if it is
+    /// missing, and brings a table of version 0.1.0 to the present format.
     ///
     /// # Errors
     /// The database cannot be used, or a newer program made its table.

@@ -62,8 +62,7 @@ enum RowOrder {
 impl AuditDatabase {
     /// Calls `visit` with each entry that `query` finds, the newest first, until it breaks.
     ///
-    /// # Errors
-    /// The database cannot be read, has no audit, or has one of a newer program.
+    /// # Errors The database cannot be read, has no audit, or has the audit of a newer program.
     pub async fn find(
         &mut self,
         query: &AuditQuery,
@@ -76,10 +75,9 @@ impl AuditDatabase {
         .await
     }
 
-    /// Gives every record to `verifier`. The name of a chain is that of the process that wrote it.
+    /// Gives every record to `verifier`. A chain has the name of the process that wrote it.
     ///
-    /// # Errors
-    /// The database cannot be read, has no audit, or has one of a newer program.
+    /// # Errors The database cannot be read, has no audit, or has the audit of a newer program.
     pub async fn verify(&mut self, verifier: &mut ChainVerifier) -> Result<(), DatabaseError> {
         self.read((None, None), RowOrder::Chains, |row| {
             let server = row.entry.server.clone().unwrap_or_default();

@@ -43,7 +43,7 @@ impl std::fmt::Debug for ContentCache {
 }
 
 impl ContentCache {
-    /// An empty cache in memory for counts by `counter`. It holds at most about 64 MiB.
+    /// An empty cache in memory for counts by `counter`. The cache holds at most about 64 MiB.
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self::with_max_bytes(counter, DEFAULT_MAX_BYTES)
     }
@@ -58,14 +58,13 @@ impl ContentCache {
         }))
     }
 
-    /// A cache with the facts that `folder` has of `project`. [`save`](Self::save) writes new ones there.
+    /// A cache with the facts that `folder` has of `project`. [`save`](Self::save) writes new facts to the folder.
     ///
     /// The folder is created, accessible to its owner only, if it does not exist. `project` tells the projects of one
     /// folder apart, for instance by the paths of their roots; the names of the files contain its hash.
     ///
-    /// # Errors
-    /// The folder cannot be created or opened, or others than its owner have access to it. A file in it that cannot be
-    /// used is no error: it is ignored.
+    /// # Errors The folder cannot be created or opened, or others than its owner have access to the folder. Unusable
+    /// files in the folder are ignored.
     #[cfg(unix)]
     pub fn in_folder(
         counter: Arc<dyn TokenCounter>,

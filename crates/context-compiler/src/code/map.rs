@@ -20,7 +20,7 @@ const MENTION_WEIGHT: usize = 16;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CodeMap {
-    /// The files. Those that others use most come first; files of equal rank are in byte order.
+    /// The files. The files that other files use most come first; files of equal rank are in byte order.
     pub files: Vec<MappedFile>,
     /// The files that mention names which a changed file exports, without the changed files themselves. Those with most
     /// names come first, then in byte order.
@@ -96,9 +96,9 @@ struct NameDefinitions {
 
 /// Returns the map of the files at `paths`, of which those at `changed` have changed.
 ///
-/// A file mentions a name if it contains the name as a word, in code or in a comment. That is an approximation which needs
-/// no compiler and holds for most names. A name that several files define counts for each of them in part. Files are read
-/// twice and not kept in memory. Without the feature `outline` no file has names.
+/// A file mentions a name if it contains the name as a word, in code or in a comment. The search for words is an
+/// approximation that needs no compiler and is right for most names. A name that several files define counts for each
+/// of them in part. Files are read twice and not kept in memory. Without the feature `outline` no file has names.
 pub fn map(
     tree: &dyn SourceTree,
     paths: &[String],

@@ -9,6 +9,8 @@ use tree_sitter::Node;
 
 /// The most bytes of a signature that are kept.
 const MAX_SIGNATURE_BYTES: usize = 160;
+/// The length in lines above which a function is told with the functions in it: its one line would say too little.
+const LONG_FUNCTION_LINES: usize = 60;
 /// The fields in which grammars keep the part of a definition that is no signature.
 const BODY_FIELDS: [&str; 2] = ["body", "accessors"];
 
@@ -46,7 +48,7 @@ impl OutlineDefinitionCollector<'_> {
                 Some(OutlineNodeRule::Function(kind)) => {
                     let kind =
                         if in_type && kind == SymbolKind::Function { SymbolKind::Method } else { kind };
-                    self.record(child, kind, depth);
+                    self.visit_function(child, kind, depth, level);
                 }
                 Some(OutlineNodeRule::Container(kind)) => self.visit_container(child, kind, depth, level),
                 Some(OutlineNodeRule::Through) => self.visit_children(child, depth, in_type, level + 1),
@@ -54,6 +56,30 @@ impl OutlineDefinitionCollector<'_> {
                 // A file that is being written has errors, and definitions among them.
                 None if child.is_error() => self.visit_children(child, depth, in_type, level + 1),
                 Some(OutlineNodeRule::Drop | OutlineNodeRule::Comment) | None => {}
+            }
+        }
+    }
+
+    /// Records a function, and those that are defined within it if it is long.
+    fn visit_function(&mut self, node: Node<'_>, kind: SymbolKind, depth: usize, level: usize) {
+        self.record(node, kind, depth);
+        if lines_of(node) > LONG_FUNCTION_LINES {
+            self.visit_nested_functions(node, depth + 1, level + 1);
+        }
+    }
+
+    /// Records the functions and types that are defined within a function, without its variables.
+    fn visit_nested_functions(&mut self, node: Node<'_>, depth: usize, level: usize) {
+        if level >= MAX_DEPTH {
+            return;
+        }
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor).filter(|child| !child.is_missing()) {
+            match self.language.rule(child.kind()) {
+                Some(OutlineNodeRule::Function(kind)) => self.visit_function(child, kind, depth, level),
+                Some(OutlineNodeRule::Container(kind)) => self.visit_container(child, kind, depth, level),
+                Some(OutlineNodeRule::Comment) => {}
+                _ => self.visit_nested_functions(child, depth, level + 1),
             }
         }
     }
@@ -112,6 +138,11 @@ impl OutlineDefinitionCollector<'_> {
         let last_line = (last_row(node) + 1).max(first_line);
         self.definitions.push(Definition { signature, kind, first_line, last_line, depth });
     }
+}
+
+/// Returns the number of lines that a node takes.
+fn lines_of(node: Node<'_>) -> usize {
+    (last_row(node) + 1).saturating_sub(node.start_position().row)
 }
 
 fn is_named_assignment(node: Node<'_>) -> bool {

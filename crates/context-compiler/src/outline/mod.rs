@@ -48,8 +48,9 @@ pub fn outline(path: &str, text: &str) -> Option<Outline> {
     }
 }
 
-/// Returns the definitions in `text`, the content of the file at `path`, in its order: with the lines that each takes and the
-/// number of definitions around it. A file with syntax errors has those that the parser recognizes.
+/// Returns the definitions in `text`, the content of the file at `path`, in the order of the file. Each definition has
+/// its lines and the number of definitions around it. In a file with syntax errors, the result has the definitions that
+/// the parser recognizes.
 ///
 /// Returns `None` where [`outline()`] does.
 pub fn definitions(path: &str, text: &str) -> Option<FileDefinitions> {

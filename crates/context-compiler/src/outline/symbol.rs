@@ -23,7 +23,7 @@ pub struct Outline {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Symbol {
-    /// The name alone, without those of the types and modules around it.
+    /// The name, without the names of the types and modules around the definition.
     pub name: String,
     /// The kind of the symbol.
     pub kind: SymbolKind,
@@ -37,7 +37,7 @@ pub struct Symbol {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileDefinitions {
-    /// The definitions; a nested one follows the one that it stands in.
+    /// The definitions. A nested definition follows the definition around it.
     pub definitions: Vec<Definition>,
     /// True if the parser did not understand all of the text, so that definitions may be missing.
     pub has_errors: bool,
@@ -47,7 +47,8 @@ pub struct FileDefinitions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Definition {
-    /// Its text before its body, on one line and without the sign that begins the body. A long one ends in `…`.
+    /// The text before the body of the definition, on one line and without the sign that begins the body. A long
+    /// signature is cut and ends in `…`.
     pub signature: String,
     /// The kind of what it defines. An `impl` block of Rust counts as a module.
     pub kind: SymbolKind,

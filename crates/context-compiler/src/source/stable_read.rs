@@ -7,12 +7,12 @@ use std::io::Read;
 /// Attempts to read a file that changes while it is read.
 const MAX_READ_ATTEMPTS: usize = 3;
 
-/// Reads a file as [`SourceTree::read`](super::SourceTree::read) does: again while it changes, and whole or not at all.
+/// Reads a file as [`SourceTree::read`](super::SourceTree::read) does: whole or not at all. If the file changes during
+/// the read, the file is read again.
 ///
 /// `open` opens the file anew and returns its state, and `state_of` returns the state of the open file.
 ///
-/// # Errors
-/// Those of both; the file has more than `max_bytes` bytes, or cannot be read.
+/// # Errors Errors of `open` and `state_of`; the file has more than `max_bytes` bytes, or cannot be read.
 pub fn read_stable(
     max_bytes: u64,
     mut open: impl FnMut() -> Result<(File, SourceFileState), SourceReadError>,

@@ -5,8 +5,8 @@ use std::io;
 /// The files of one project, beneath one root.
 ///
 /// Paths are relative to the root, in UTF-8, with `/` between their components; the root itself is `""`. An
-/// implementation must open nothing outside the root, whatever a path or a link in it says. It must not block on a pipe,
-/// a socket or a device: for those it returns [`SourceReadError::NotRegular`].
+/// implementation must open nothing outside the root, whatever a path or a link in it says. An implementation must not
+/// block on a pipe, a socket or a device, and returns [`SourceReadError::NotRegular`] for them.
 pub trait SourceTree: Send + Sync {
     /// Returns the content of the regular file at `path`, if it has at most `max_bytes` bytes. Links that stay beneath the
     /// root are followed.

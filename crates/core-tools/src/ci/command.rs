@@ -127,7 +127,7 @@ impl Commands {
         self
     }
 
-    /// Sets how commands are confined. They are not by default.
+    /// Sets how commands are confined. By default, commands are not confined.
     #[must_use]
     pub fn confined(mut self, policy: ConfinementPolicy) -> Self {
         self.confinement = policy;

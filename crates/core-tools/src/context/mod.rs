@@ -87,7 +87,7 @@ impl From<DocumentFormatInput> for Format {
 }
 
 impl CompileContext {
-    /// Returns the request. It is for `default_role` if the input names no role.
+    /// Returns the request, for `default_role` if the input names no role.
     pub fn to_request(&self, default_role: &str) -> ContextRequest {
         let mut request = ContextRequest::new(self.role.as_deref().unwrap_or(default_role));
         request.phase = self.phase;

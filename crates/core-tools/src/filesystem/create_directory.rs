@@ -32,7 +32,7 @@ pub struct CreateDirectoryResult {
     pub created: bool,
 }
 
-/// Creates a directory and its missing parents. One that exists is no error.
+/// Creates a directory and its missing parents. An existing directory is no error.
 ///
 /// # Errors
 /// The path, or a file in the way.

@@ -133,6 +133,52 @@ pub enum Error {
         /// The problem with it, and its position.
         reason: String,
     },
+    /// The pattern of an edit cannot be read.
+    #[error(
+        "`pattern` is no regular expression: {reason}\nTo replace this text as it stands, give it as `old_string`"
+    )]
+    Pattern {
+        /// The problem with it, and its position.
+        reason: String,
+    },
+    /// The text in the place of a match refers to a group that the pattern does not have.
+    #[error(
+        "`new_string` refers to the group `{group}`, which `pattern` does not have: write `${{1}}` before letters, digits \
+         and `_`, and `$$` for a dollar sign"
+    )]
+    NoSuchGroup {
+        /// The name of the group.
+        group: String,
+    },
+    /// No file has a match that can be replaced.
+    #[error(
+        "nothing was changed: no text at `{path}` matches `pattern`, or the text in its place is the same; search_files \
+         shows what a pattern matches"
+    )]
+    NothingMatches {
+        /// The file or folder.
+        path: String,
+    },
+    /// More files match than one call changes.
+    #[error(
+        "nothing was changed: {files} files match, and one call changes at most {limit}; narrow `path` or `include`"
+    )]
+    TooManyFiles {
+        /// The number of files that match.
+        files: u64,
+        /// The limit.
+        limit: usize,
+    },
+    /// A file does not have the one definition that was asked for.
+    #[error("`{symbol}` {problem} (`{path}`)")]
+    Symbol {
+        /// The file.
+        path: String,
+        /// The name of the definition.
+        symbol: String,
+        /// The problem with it, ready to follow the name.
+        problem: String,
+    },
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,

@@ -225,6 +225,7 @@ impl WalkVisitor for FileFinder<'_> {
         if self.globs.need_path() {
             entry.write_path(&mut self.path);
         }
+        // A pattern such as `src` may mean the files of a folder. The note then says how to find them.
         if is_other_folder {
             if self.globs.match_entry(entry.name, &self.path) {
                 entry.write_key(&mut self.key);

@@ -1,13 +1,16 @@
 //! `read_multiple_files`: reads several text files, or lines of them, in one call.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
+use super::find::{FindFiles, find_files};
 use super::limits::MAX_TEXT_BYTES;
 use super::read::{ReadLineSelection, TextFile, read_lines_numbered};
-use crate::workspace::Workspace;
+use crate::workspace::{ConfinedPath, Workspace};
 use error_causes::chain;
 
 /// The most files in one call: with more, each would get too few lines to be of use.
@@ -18,11 +21,13 @@ const MAX_FILES: usize = 100;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ReadMultipleFiles {
-    /// Up to 100 files, each a path or an object with the lines to read:
-    /// `["src/a.rs", {"path": "src/b.rs", "offset": 40, "limit": 60}]`. One file may be named several times.
+    /// Up to 100 files, each a path or an object with the lines or the definition to read:
+    /// `["src/a.rs", {"path": "src/b.rs", "offset": 40, "limit": 60}, {"path": "src/c.py", "symbol": "Cart.total"}]`. One
+    /// file may be named several times. A glob stands for the files that it matches: `docs/**/*.md`.
     #[schemars(length(min = 1, max = 100), extend("alias" = "files"))]
     pub paths: Vec<FileToRead>,
     /// Begins each line with its number and a tab. Default false.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub line_numbers: bool,
 }
@@ -58,12 +63,21 @@ pub struct LinesToRead {
     /// Number of lines.
     #[schemars(range(min = 1))]
     pub limit: Option<i64>,
+    /// Instead of lines: a function, method or type, which is read whole.
+    pub symbol: Option<String>,
 }
 
 impl FileToRead {
     /// Lines of the file at `path`: `limit` of them, from line `offset` on.
     pub fn lines(path: impl Into<String>, offset: i64, limit: i64) -> Self {
-        Self::Lines(LinesToRead { path: path.into(), offset: Some(offset), limit: Some(limit) })
+        let (offset, limit) = (Some(offset), Some(limit));
+        Self::Lines(LinesToRead { path: path.into(), offset, limit, symbol: None })
+    }
+
+    /// The definition of `symbol` in the file at `path`.
+    pub fn symbol(path: impl Into<String>, symbol: impl Into<String>) -> Self {
+        let (path, symbol) = (path.into(), Some(symbol.into()));
+        Self::Lines(LinesToRead { path, offset: None, limit: None, symbol })
     }
 
     fn path(&self) -> &str {
@@ -73,10 +87,18 @@ impl FileToRead {
         }
     }
 
-    fn selection(&self) -> Result<ReadLineSelection, Error> {
-        match self {
-            Self::Path(_) => ReadLineSelection::range(None, None),
-            Self::Lines(lines) => ReadLineSelection::range(lines.offset, lines.limit),
+    /// Returns the lines to read of the file, which is at `path`.
+    fn selection(&self, path: &ConfinedPath) -> Result<ReadLineSelection, Error> {
+        let Self::Lines(lines) = self else { return ReadLineSelection::range(None, None) };
+        match &lines.symbol {
+            None => ReadLineSelection::range(lines.offset, lines.limit),
+            Some(_) if lines.offset.is_some() || lines.limit.is_some() => {
+                Err(Error::Parameters("give either `symbol`, or `offset` and `limit`"))
+            }
+            Some(symbol) => {
+                let (first, lines) = lines_of_symbol(path, symbol)?;
+                Ok(ReadLineSelection::From { first, lines })
+            }
         }
     }
 }
@@ -145,10 +167,11 @@ impl MultipleFiles {
     }
 }
 
-/// Reads several text files, each from its start or by lines. One that cannot be read is reported in its place.
+/// Reads several text files, each from its start or by lines. If a file cannot be read, the result has the reason in
+/// its place.
 ///
-/// All together give at most [`MAX_TEXT_BYTES`]: each gets an equal share, and what small ones do not need is left to
-/// large ones, whatever their order.
+/// All together give at most [`MAX_TEXT_BYTES`]: each file gets an equal share, and small files leave the rest of their
+/// shares to large files, whatever their order.
 ///
 /// # Errors
 /// No paths or too many, cancellation.
@@ -160,9 +183,11 @@ pub fn read_multiple_files(
     if input.paths.is_empty() || input.paths.len() > MAX_FILES {
         return Err(Error::Parameters("`paths` must name 1 to 100 files"));
     }
+    let paths = expand_globs(workspace, &input.paths, cancel)?;
     let read = |file: &FileToRead, max_bytes| {
-        let read = file.selection().and_then(|selection| {
-            let path = workspace.locate(file.path())?;
+        let path = workspace.locate(file.path()).map_err(Error::from);
+        let read = path.and_then(|path| {
+            let selection = file.selection(&path)?;
             read_lines_numbered(&path, selection, max_bytes, input.line_numbers, cancel)
         });
         match read {
@@ -173,16 +198,61 @@ pub fn read_multiple_files(
             }
         }
     };
-    let mut files =
-        input.paths.iter().map(|file| read(file, MAX_TEXT_BYTES)).collect::<Result<Vec<_>, Error>>()?;
+    let mut files = paths.iter().map(|file| read(file, MAX_TEXT_BYTES)).collect::<Result<Vec<_>, Error>>()?;
     if let Some(share) = share_of_large(files.iter().map(text_bytes).collect()) {
-        for (file, outcome) in input.paths.iter().zip(&mut files) {
+        for (file, outcome) in paths.iter().zip(&mut files) {
             if text_bytes(outcome) > share {
                 *outcome = read(file, share)?;
             }
         }
     }
     Ok(MultipleFiles { files })
+}
+
+/// Returns the files, with those that a glob matches in its place. A path that exists is no glob, and one that matches nothing
+/// stays, to be told as missing.
+fn expand_globs<'a>(
+    workspace: &Workspace,
+    paths: &'a [FileToRead],
+    cancel: &CancellationToken,
+) -> Result<Vec<Cow<'a, FileToRead>>, Error> {
+    let mut expanded = Vec::new();
+    for file in paths {
+        let FileToRead::Path(path) = file else {
+            expanded.push(Cow::Borrowed(file));
+            continue;
+        };
+        let is_glob = path.contains(['*', '{', '?', '['])
+            && !path.starts_with('/')
+            && workspace.locate(path).is_ok_and(|path| !path.is_there());
+        let mut search = FindFiles::new(path.as_str());
+        search.max_results = Some(MAX_FILES as i64);
+        let found = match is_glob {
+            true => find_files(workspace, &search, cancel)?.paths,
+            false => Vec::new(),
+        };
+        if found.is_empty() {
+            expanded.push(Cow::Borrowed(file));
+        }
+        expanded.extend(found.into_iter().map(|path| Cow::Owned(FileToRead::Path(path))));
+    }
+    if expanded.len() > MAX_FILES {
+        return Err(Error::Parameters("`paths` matches more than 100 files; give narrower globs"));
+    }
+    Ok(expanded)
+}
+
+#[cfg(feature = "context")]
+use super::outline::symbol_lines as lines_of_symbol;
+
+#[cfg(not(feature = "context"))]
+fn lines_of_symbol(path: &ConfinedPath, symbol: &str) -> Result<(u64, u64), Error> {
+    let (path, symbol) = (path.display_path(), symbol.to_owned());
+    Err(Error::Symbol {
+        path,
+        symbol,
+        problem: "cannot be looked for: this server has no grammars".to_owned(),
+    })
 }
 
 fn text_bytes(outcome: &FileReadOutcome) -> usize {
@@ -271,6 +341,56 @@ mod tests {
         let with_larger = sizes(&["big", "small", "middle", "gone"]);
         assert!(with_larger.iter().sum::<usize>() <= MAX_TEXT_BYTES, "{with_larger:?}");
         assert!(with_larger[0] > 19_900 && with_larger[2] > 19_900, "{with_larger:?}");
+    }
+
+    #[test]
+    fn a_glob_stands_for_the_files_that_it_matches() {
+        let project =
+            ProjectFixture::with(&[("p/a.ts", "a\n"), ("p/q/b.ts", "b\n"), ("p/c.js", "c\n"), ("x*", "x\n")]);
+        let text = |paths: &[&str]| {
+            let input = ReadMultipleFiles::new(paths.iter().copied());
+            read_multiple_files(&project.workspace, &input, &project.cancel).unwrap().to_text()
+        };
+        assert_eq!(text(&["p/**/*.ts", "x*"]), "==> p/a.ts <==\na\n\n==> p/q/b.ts <==\nb\n\n==> x* <==\nx\n");
+        assert!(text(&["p/*.py"]).contains("[error: `p/*.py` does not exist"), "{}", text(&["p/*.py"]));
+        for index in 0..101 {
+            project.put(&format!("many/{index}"), "");
+        }
+        let input = ReadMultipleFiles::new(["many/*", "p/a.ts"]);
+        let error = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap_err();
+        assert!(error.to_string().contains("more than 100 files"), "{error}");
+    }
+
+    #[cfg(feature = "context")]
+    #[test]
+    fn a_definition_is_read_whole_by_its_name() {
+        let python = "class A:\n    def run(self):\n        return 1\n\nclass B:\n    def run(self):\n        return 2\n\ndef alone(x):\n    return x\n";
+        let project = ProjectFixture::with(&[("a.py", python), ("b.txt", "alone\n")]);
+        let read = |path: &str, symbol: &str| {
+            let input = ReadMultipleFiles::new([FileToRead::symbol(path, symbol)]);
+            read_multiple_files(&project.workspace, &input, &project.cancel).unwrap().to_text()
+        };
+        assert!(
+            read("a.py", "alone").contains("<==\ndef alone(x):\n    return x\n"),
+            "{}",
+            read("a.py", "alone")
+        );
+        for name in ["B.run", "B::run"] {
+            let text = read("a.py", name);
+            assert!(
+                text.contains("    def run(self):\n        return 2\n") && !text.contains("return 1"),
+                "{text}"
+            );
+        }
+        let text = read("a.py", "run");
+        assert!(text.contains("`run` is defined 2 times: 2-3 def run(self); 6-7 def run(self)"), "{text}");
+        assert!(read("a.py", "gone").contains("`gone` is not defined there"), "{}", read("a.py", "gone"));
+        assert!(read("b.txt", "alone").contains("no grammar"), "{}", read("b.txt", "alone"));
+        let both = serde_json::from_value(
+            serde_json::json!({"paths": [{"path": "a.py", "symbol": "alone", "offset": 1}]}),
+        );
+        let read = read_multiple_files(&project.workspace, &both.unwrap(), &project.cancel).unwrap();
+        assert!(read.to_text().contains("either `symbol`, or"), "{}", read.to_text());
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub struct WriteFile {
 }
 
 impl WriteFile {
-    /// An input that writes `content` to the file at `path`, and replaces one that exists.
+    /// An input that writes `content` to the file at `path`, and replaces an existing file.
     pub fn new(path: impl Into<String>, content: impl Into<String>) -> Self {
         Self { path: path.into(), content: content.into(), mode: WriteMode::default() }
     }

@@ -42,6 +42,7 @@ pub struct GitCreateBranch {
     /// The commit, branch or tag at which it begins. Default: `HEAD`.
     pub start_point: Option<String>,
     /// A folder of the repository, to which other paths are relative. Default: the first root.
+    #[schemars(extend("unlisted" = true))]
     pub repository_path: Option<String>,
 }
 

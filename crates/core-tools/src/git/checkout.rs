@@ -20,6 +20,7 @@ pub struct GitCheckout {
     /// checked out without a branch.
     pub branch: String,
     /// A folder of the repository, to which other paths are relative. Default: the first root.
+    #[schemars(extend("unlisted" = true))]
     pub repository_path: Option<String>,
 }
 

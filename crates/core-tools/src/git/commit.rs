@@ -179,6 +179,7 @@ impl Git {
         if before.is_none() {
             self.check_something_to_commit(&repository, input, cancel).await?;
         }
+        // Before the commit is replaced: afterwards HEAD is the new one, which no remote has.
         let published =
             if input.amends() { self.remote_branch_with_head(&repository, cancel).await? } else { None };
         let mut result = self.run_commit(&repository, input, before.is_some(), cancel).await?;
@@ -273,6 +274,7 @@ impl Git {
             // Not by the variable that makes all paths literal: hooks would inherit it.
             run = run.args(["--only", "--"]).args(files.iter().map(|file| format!(":(literal){file}")));
         }
+        // Hooks may change files. What they changed is the difference between the two looks.
         let before = self.whole_status(repository, cancel).await?;
         let output = self.run(run).await?;
         let after = self.whole_status(repository, cancel).await?;

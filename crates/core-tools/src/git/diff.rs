@@ -296,6 +296,7 @@ impl Git {
             None => (Vec::new(), Vec::new()),
         };
         let has_submodules = revisions.len() < 2 && !staged && repository.names_submodules()?;
+        // With two commits no file of the work tree is compared, so a bare repository will do.
         if revisions.len() < 2 {
             repository.top_level("comparing files")?;
         }

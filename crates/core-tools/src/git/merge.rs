@@ -26,11 +26,13 @@ pub struct GitMerge {
     /// The message of the merge commit. Default: git's, `Merge branch 'topic'`.
     pub message: Option<String>,
     /// With `start`: make a merge commit even where the branch could move forward without one. Default: false.
+    #[schemars(extend("unlisted" = true))]
     pub no_ff: Option<bool>,
     /// With `continue`: resolved files to stage first.
     #[schemars(length(min = 1), extend("alias" = "paths"))]
     pub files: Option<Vec<String>>,
     /// A folder of the repository, to which other paths are relative. Default: the first root.
+    #[schemars(extend("unlisted" = true))]
     pub repository_path: Option<String>,
 }
 
@@ -117,12 +119,15 @@ impl Git {
             "--no-edit",
             "--no-stat",
             "--no-progress",
+            // By default, git overwrites ignored files without a word.
             "--no-overwrite-ignore",
             "--cleanup=whitespace",
         ];
         let run = GitInvocation::new(repository, GitAccess::Commit, cancel, &words)
+            // One of the two is always given, since it overrides the user's `merge.ff`.
             .arg(if moves_forward { "--ff" } else { "--no-ff" })
             .arg(format!("--message={message}"))
+            // By its id: the branch could have moved since the paths were checked.
             .arg(&theirs)
             // Advice on commands to type.
             .variable("GIT_ADVICE", "0")
@@ -178,6 +183,7 @@ impl Git {
         }
         let head = self.whole_status(repository, cancel).await?.head;
         match head.branch.as_deref() {
+            // Some("main" | "master") => Ok(subject), | As in git's own messages, the main branch is not named.
             None | Some("main" | "master") => Ok(subject),
             Some(branch) => Ok(format!("{subject} into {branch}")),
         }

@@ -43,7 +43,7 @@
 //!
 //! # What it leaves out
 //!
-//! No operation here resets, cleans or overwrites untracked files. None forces, except [`GitPush::force_with_lease`] and
+//! No operation here resets or overwrites untracked files, and only [`Git::clean`] removes some. None forces, except [`GitPush::force_with_lease`] and
 //! [`GitWorktree::force`], which say what is lost.
 //! The state *inside* submodules is not looked at, since git would do that with their configuration. Only a submodule's
 //! commit counts.
@@ -53,6 +53,7 @@ mod blame;
 mod branches;
 mod change_kind;
 mod checkout;
+mod clean;
 mod commit;
 mod commit_stat;
 mod conflict;
@@ -101,6 +102,7 @@ pub use branches::{
 };
 pub use change_kind::{ConflictKind, GitChangeKind};
 pub use checkout::{CheckoutResult, GitCheckout};
+pub use clean::{CleanResult, GitClean};
 pub use commit::{CommitResult, GitCommit};
 pub use commit_stat::CommitStat;
 pub use conflict::Conflict;

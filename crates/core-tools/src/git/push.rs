@@ -115,7 +115,7 @@ struct PushPlan {
 const MAX_LOST: usize = 10;
 
 impl Git {
-    /// Sends a branch to a remote, with hooks (`pre-push`) as in a terminal. It never forces, except as
+    /// Sends a branch to a remote, with hooks (`pre-push`) as in a terminal. The push never forces, except as
     /// [`GitPush::force_with_lease`] says. Nobody is asked for a password, and no program that the repository's
     /// configuration names for connections is run.
     ///
@@ -178,6 +178,8 @@ impl Git {
         plan.refspecs.insert(0, format!("refs/heads/{branch}:refs/heads/{theirs}"));
         if input.force_with_lease == Some(true) {
             let tracked = self.tracked_commit(repository, &theirs, remote, cancel).await?;
+            // With the commit that is expected. Without it, git expects what the tracking branch has at the moment of
+            // the push, and a fetch in another terminal would move that.
             plan.options.push(format!("--force-with-lease=refs/heads/{theirs}:{tracked}"));
             let only_theirs = [tracked.clone(), format!("^{ours}")];
             let lost = self.commits(repository, &only_theirs, MAX_LOST, &[], cancel).await?;
@@ -224,6 +226,8 @@ impl Git {
         cancel: &CancellationToken,
     ) -> Result<PushResult, Error> {
         let dry_run = input.dry_run == Some(true);
+        // The options override settings such as `push.followTags` and `remote.NAME.receivepack`, which could push more
+        // than was checked, or name a program.
         let words = [
             "push",
             "--porcelain",
@@ -242,6 +246,7 @@ impl Git {
             .timeout(REMOTE_TIMEOUT);
         let output = self.run(remote.settings.apply(run)).await?;
         let references = push_report::parse(output.stdout.bytes());
+        // Before the exit code: git fails for a rejected branch as well, and the rejection is the better reason.
         let rejected: Vec<_> = references.iter().filter_map(PushedReference::rejection).collect();
         if !rejected.is_empty() {
             let message = format!("{}\n{}", rejected.join("\n"), self.error_output(repository, &output));

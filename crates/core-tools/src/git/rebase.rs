@@ -96,6 +96,7 @@ impl Git {
             let summary = "aborted the rebase: branch and files are as they were before".to_owned();
             return self.integration_result(&repository, IntegrationOutcome::Aborted, summary, cancel).await;
         }
+        // Not before an abort, which runs none of the steps.
         repository.refuse_programs_in_steps()?;
         let onto = repository.rebase_commit("onto")?;
         if action == RebaseAction::Skip {
@@ -143,6 +144,8 @@ impl Git {
             let merges = count_of(merges, "merge", "merges");
             summary.push_str(&format!("; {merges} left out, since their commits now follow each other"));
         }
+        // Each of these options overrides a setting (`rebase.autoSquash`, `rebase.rebaseMerges`, `rebase.forkPoint`,
+        // `rebase.backend`): the commits that are rebased must be those that were counted and checked.
         let words = [
             "rebase",
             "--merge",
@@ -214,6 +217,7 @@ impl Git {
             .timeout(HOOKS_TIMEOUT);
         let output = self.run(run).await?;
         let rebase = UnfinishedOperation::Rebase;
+        // A rebase that was begun in a terminal may have a step `edit` or `break`, at which git stops with exit code 0.
         if !output.success() || repository.unfinished_operation()? == Some(rebase) {
             return self.stopped_result(repository, rebase, &output, (ACTION, NEXT), cancel).await;
         }
@@ -234,6 +238,7 @@ impl Git {
 impl Repository {
     /// Returns the commit that a file of a rebase in progress names.
     fn rebase_commit(&self, name: &str) -> Result<String, Error> {
+        // A rebase that was begun in a terminal with `--apply` keeps its state in the second folder.
         for folder in ["rebase-merge", "rebase-apply"] {
             let path = self.git_dir.join(folder)?.join(name)?;
             let Some(text) = read_up_to(&path, 1024)? else { continue };

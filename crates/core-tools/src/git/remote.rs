@@ -53,6 +53,8 @@ impl Git {
         if !settings.refused.is_empty() {
             return Err(Error::ConfiguredPrograms { action: "a connection", keys: settings.refused });
         }
+        // A remote can have several addresses, and others for pushes (`pushurl`). A push goes to all of them, so each
+        // is checked.
         let push: &[&str] = if access == GitAccess::Push { &["--push"] } else { &[] };
         let words: Vec<_> =
             ["remote", "get-url", "--all"].iter().chain(push).copied().chain(["--", &name]).collect();

@@ -20,6 +20,7 @@ pub struct GitShow {
     /// the top of the repository). Default: `HEAD`.
     pub revision: Option<String>,
     /// A folder of the repository, to which other paths are relative. Default: the first root.
+    #[schemars(extend("unlisted" = true))]
     pub repository_path: Option<String>,
     /// The most bytes of a file to show. Default: 30,000.
     #[schemars(range(min = 1_000, max = 1_000_000), extend("unlisted" = true))]

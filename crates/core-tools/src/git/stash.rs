@@ -31,6 +31,7 @@ pub struct GitStash {
     #[schemars(range(min = 0, max = 999), extend("unlisted" = true))]
     pub index: Option<u32>,
     /// A folder of the repository, to which other paths are relative. Default: the first root.
+    #[schemars(extend("unlisted" = true))]
     pub repository_path: Option<String>,
 }
 

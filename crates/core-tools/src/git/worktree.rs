@@ -223,6 +223,7 @@ impl Git {
         };
         self.check_new_files(repository, &folder, &commit, cancel).await?;
         let is_existing = input.branch.is_some() && place.starts_with("on branch");
+        // An existing branch is named, so that it is checked out. Its commit would detach HEAD.
         let start = input.branch.clone().filter(|_| is_existing).unwrap_or(commit);
         let run = run.arg("--").arg(folder.to_absolute()).arg(start);
         let output = self.run(run).await?;
@@ -269,6 +270,7 @@ impl Git {
         let folder = repository.worktree_folder(input.path.as_deref())?;
         let shown = folder.display_path();
         let known = self.worktrees(repository, cancel).await?;
+        // The first one is the main work tree, which git does not remove.
         if !known.iter().skip(1).any(|worktree| worktree.path == shown) {
             let known: Vec<_> = known.iter().skip(1).map(|worktree| printable_line(&worktree.path)).collect();
             let known = if known.is_empty() { "there are none".to_owned() } else { known.join(", ") };

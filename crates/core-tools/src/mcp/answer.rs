@@ -105,7 +105,7 @@ impl Answer {
         }
     }
 
-    /// A structured answer with a text for people and for clients that show only text. It must say all
+    /// A structured answer with a text for people and for clients that show only text. The text must say everything
     /// that the object says.
     ///
     /// # Errors
@@ -140,8 +140,10 @@ impl Answer {
         failed: bool,
     ) -> Self {
         let mut texts = texts.into_iter();
-        let mut answer = Self { text: texts.next(), more: texts.collect(), structured, media, failed, ..Self::default() };
-        answer.is_error = failed && answer.structured.is_none() && answer.more.is_empty() && answer.media.is_empty();
+        let mut answer =
+            Self { text: texts.next(), more: texts.collect(), structured, media, failed, ..Self::default() };
+        answer.is_error =
+            failed && answer.structured.is_none() && answer.more.is_empty() && answer.media.is_empty();
         if answer.structured.is_some() {
             // A text that only repeats the object was cut to be sent beside it, and is not what an answer as text needs.
             let without_text = Self { text: None, ..answer.clone() };
@@ -204,6 +206,11 @@ impl Answer {
     /// Returns true if the work failed.
     pub fn is_failed(&self) -> bool {
         self.failed
+    }
+
+    /// Returns true if the work was not done: the answer explains why.
+    pub(crate) fn is_error(&self) -> bool {
+        self.is_error
     }
 
     /// Returns the structured object, if there is one.

@@ -42,7 +42,7 @@ pub struct CallContext {
     pub resource_limits: ResourceLimits,
     /// The credentials that the proxy puts into requests of the programs of this call. None outside a host.
     pub credentials: Vec<Arc<CredentialRule>>,
-    /// The caller's own limits, on top of those of its role. None by default.
+    /// The caller's own limits, in addition to the limits of its role. None by default.
     pub limits: RoleLimits,
     /// A permit that the transport has acquired for this call from [`Host::call_permits`](super::Host::call_permits).
     /// Without it the host waits for one.
@@ -50,8 +50,8 @@ pub struct CallContext {
     /// Admits the calls that the tool makes in the name of its caller, by the rules of the transport. Without it the host
     /// alone bounds them.
     pub call_admission: Option<CallAdmission>,
-    /// Gives back what the transport holds for the call, while it waits for a person. It is admitted again afterwards, by
-    /// [`call_admission`](Self::call_admission).
+    /// Gives back the permits that the transport holds for the call, while the call waits for a person. Afterwards the
+    /// call is admitted again, by [`call_admission`](Self::call_admission).
     pub permit_release: Option<PermitRelease>,
     /// Permits for programs that outlive the call; without them the tool's own number bounds them.
     pub process_permits: Option<ProcessPermits>,

@@ -78,8 +78,12 @@ fn content_block(block: Value) -> Option<ReceivedBlock> {
     };
     Some(match text("type")?.as_str() {
         "text" => ReceivedBlock::Text(text("text")?),
-        "image" => ReceivedBlock::Media(AnswerMedia::Image { data: text("data")?, mime_type: text("mimeType")? }),
-        "audio" => ReceivedBlock::Media(AnswerMedia::Audio { data: text("data")?, mime_type: text("mimeType")? }),
+        "image" => {
+            ReceivedBlock::Media(AnswerMedia::Image { data: text("data")?, mime_type: text("mimeType")? })
+        }
+        "audio" => {
+            ReceivedBlock::Media(AnswerMedia::Audio { data: text("data")?, mime_type: text("mimeType")? })
+        }
         "resource" => {
             let Some(Value::Object(mut resource)) = block.remove("resource") else { return None };
             let mut text = |name: &str| match resource.remove(name) {
@@ -87,7 +91,11 @@ fn content_block(block: Value) -> Option<ReceivedBlock> {
                 _ => None,
             };
             let path = text("uri")?.strip_prefix("file:")?.to_owned();
-            ReceivedBlock::Media(AnswerMedia::Document { data: text("blob")?, mime_type: text("mimeType")?, path })
+            ReceivedBlock::Media(AnswerMedia::Document {
+                data: text("blob")?,
+                mime_type: text("mimeType")?,
+                path,
+            })
         }
         _ => return None,
     })
@@ -139,8 +147,14 @@ mod tests {
             (json!({"content": []}), InvalidCallResult::Empty),
             (json!({"content": [{"type": "text", "text": 1}]}), InvalidCallResult::Block(0)),
             (json!({"content": [{"type": "text", "text": "x"}, "y"]}), InvalidCallResult::Block(1)),
-            (json!({"content": [{"type": "resource_link", "uri": "https://x"}]}), InvalidCallResult::Block(0)),
-            (json!({"content": [{"type": "resource", "resource": {"uri": "https://x", "blob": "", "mimeType": "a"}}]}), InvalidCallResult::Block(0)),
+            (
+                json!({"content": [{"type": "resource_link", "uri": "https://x"}]}),
+                InvalidCallResult::Block(0),
+            ),
+            (
+                json!({"content": [{"type": "resource", "resource": {"uri": "https://x", "blob": "", "mimeType": "a"}}]}),
+                InvalidCallResult::Block(0),
+            ),
             (json!({"content": text, "structuredContent": [1]}), InvalidCallResult::Structured),
             (json!({"content": text, "isError": "no"}), InvalidCallResult::IsError),
             (json!({"content": text, "resultType": "input_required"}), InvalidCallResult::Incomplete),

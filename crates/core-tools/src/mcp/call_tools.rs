@@ -28,7 +28,7 @@ struct CallTools {
     /// The calls in their order.
     #[schemars(length(min = 1, max = 20), extend("alias" = ["tool_calls", "tool_uses", "tools", "steps"]))]
     calls: Vec<ToolCall>,
-    /// Goes on after a failed call. Default: false.
+    /// Goes on after a failed call; the answer then counts as failed only if all calls failed. Default: false.
     #[schemars(extend("alias" = ["continue_on_error"]))]
     #[serde(default)]
     keep_going: bool,
@@ -45,6 +45,10 @@ struct ToolCall {
     #[schemars(extend("alias" = ["args", "input", "params", "parameters", "tool_input"]))]
     #[serde(default)]
     arguments: Map<String, Value>,
+    /// The call is to fail, as a new test does before the fix: one that succeeds counts as failed. Default: false.
+    #[schemars(extend("alias" = ["expect_error", "must_fail", "should_fail"]))]
+    #[serde(default)]
+    expect_failure: bool,
 }
 
 impl ToolCall {
@@ -65,10 +69,11 @@ pub(super) fn call_tools() -> Tool {
     Tool::new(
         NAME,
         "Call several tools",
-        "Makes up to 20 calls of other tools in their order, in one turn: for steps that you can write down now. For \
-         example `apply_patch`, `run_tests`, `git_commit`. Stops after the first that fails (a failed test, an exit \
-         code other than 0), unless `keep_going` is true. Returns the text of each, cut where it is long and without \
-         media, and names what was not run. What a call deletes cannot be undone.",
+        "Makes up to 20 calls of other tools in their order, in one turn. Prefer it to single calls whenever you can \
+         write down two steps or more now: to begin with, `run_tests` and all searches and readings (with \
+         `keep_going`); to finish, `apply_patch`, `run_tests`, `git_commit`. Stops after the first that fails (a \
+         failed test, an exit code other than 0). Returns the text of each, cut where it is long and without media, \
+         and names what was not run. What a call deletes cannot be undone.",
         run,
     )
     .destroys()
@@ -105,12 +110,16 @@ async fn run(input: CallTools, context: CallContext) -> Result<Answer, ToolError
         let answer = caller.call(tool, call.arguments).await;
         let seconds = started.elapsed().as_secs_f64();
         made += 1;
-        let verdict = if answer.is_failed() { ": failed" } else { "" };
+        // A call that was not made says nothing about what was to fail.
+        let (verdict, outcome) = match (answer.is_failed(), call.expect_failure && !answer.is_error()) {
+            (true, false) => (": failed", Some("failed")),
+            (true, true) => (": failed, as expected", None),
+            (false, true) => (": succeeded, and was expected to fail", Some("succeeded")),
+            (false, false) => ("", None),
+        };
         let _ = writeln!(text, "==> {name}{verdict} ({seconds:.1} s)");
         let has_media = answer.has_media();
-        if answer.is_failed() {
-            failed.push(name.as_str());
-        }
+        failed.extend(outcome.map(|outcome| format!("{name} {outcome}")));
         let answer = answer.into_text_within(share);
         text.push_str(answer.trim_end_matches('\n'));
         text.push('\n');
@@ -123,10 +132,12 @@ async fn run(input: CallTools, context: CallContext) -> Result<Answer, ToolError
     let not_run = names.get(made..).unwrap_or_default();
     if !not_run.is_empty() {
         let failure = failed.first().filter(|_| !keep_going);
-        let why = failure.map_or_else(|| "it was cancelled".to_owned(), |name| format!("{name} failed"));
+        let why = failure.map_or("it was cancelled", String::as_str);
         let _ = writeln!(text, "Not run, since {why}: {}", not_run.join(", "));
     }
-    Ok(Answer::text(text).failed_if(!failed.is_empty() || !not_run.is_empty()))
+    // Whoever wants all answers has them, whatever some of them say.
+    let has_failed = if keep_going { failed.len() == names.len() } else { !failed.is_empty() };
+    Ok(Answer::text(text).failed_if(has_failed || !not_run.is_empty()))
 }
 
 #[cfg(test)]

@@ -30,8 +30,8 @@ impl From<BuildError> for ToolError {
     }
 }
 
-/// Creates the toolset `ci`: commands in the foreground and the background, builds, diagnostics. `max_timeout`
-/// is that of the host ([`HostLimits::max_timeout`](super::HostLimits)); the input schemas give it as the maximum.
+/// Creates the toolset `ci`: commands in the foreground and the background, builds, diagnostics. `max_timeout` is
+/// [`HostLimits::max_timeout`](super::HostLimits) of the host, which the input schemas give as the maximum.
 pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) -> Toolset {
     let background = Arc::new(BackgroundCommands::new(commands.clone()));
     let started = commands.clone();
@@ -107,10 +107,10 @@ fn start_command(commands: Commands, background: Arc<BackgroundCommands>) -> Too
         "start_command",
         "Start a background command",
         "Starts a program that goes on after this call, such as a server, a watcher or a REPL, and returns its \
-         `id` for `read_command_output`, `write_command_input` and `stop_command`. With `wait_for_port` or \
-         `wait_for_output` it answers when the program is ready, ends or the time is up. The program ends with \
-         `stop_command`, at its `timeout_ms`, and when this server ends. At most 32 run at once. Use \
-         `run_command` for programs that end. What a program deletes cannot be undone.",
+         `id` for `read_command_output` and `stop_command`. `write_command_input` types into it. With \
+         `wait_for_port` or `wait_for_output` it answers when the program is ready, ends or the time is up. The \
+         program ends with `stop_command`, at its `timeout_ms`, and when this server ends. At most 32 run at once. \
+         Use `run_command` for programs that end. What a program deletes cannot be undone.",
         move |mut input: StartCommand, context: CallContext| {
             // The command outlives the call, so the limit of the caller's role becomes its own.
             if let Some(role_limit) = context.role_limit {
@@ -294,8 +294,8 @@ fn build_or_restore(commands: Commands, goal: BuildGoal, max_timeout: Duration) 
     .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Returns what commands of `caller` may reach that run outside a host, as those of this server do: by the rules of its
-/// roles, and the system calls that they have.
+/// Returns the scope of commands that `caller` runs outside a host. The scope is the same as for commands of this
+/// server: it follows from the rules of the caller's roles and their groups of system calls.
 #[must_use]
 pub fn policy_scope(
     policy: &role_policy::Policy,

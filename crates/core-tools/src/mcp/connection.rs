@@ -36,7 +36,7 @@ pub struct RequestContext {
     pub host: Host,
     /// The caller.
     pub caller: Caller,
-    /// The caller's own limits, on top of those of its role. None by default.
+    /// The caller's own limits, in addition to the limits of its role. None by default.
     pub limits: RoleLimits,
     /// A permit that the transport has acquired for the call ([`Host::call_permits`]); without it the host waits for one.
     pub call_permit: Option<CallPermit>,
@@ -53,7 +53,7 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// The context of a request by `caller` to `host`, with no limits but those of both.
+    /// The context of a request by `caller` to `host`, with no limits except the limits of `caller` and `host`.
     pub fn new(host: Host, caller: Caller, cancel: CancellationToken) -> Self {
         let limits = RoleLimits::default();
         Self {
@@ -143,8 +143,9 @@ impl Connection {
         }
     }
 
-    /// Lets the roots that the client offers narrow those of the server. `narrow` returns the host over what both have in
-    /// common, or nothing if that is all of the server's. Not by default: for a connection with one client alone.
+    /// Lets the roots that the client offers narrow the roots of the server. `narrow` returns the host over the common
+    /// part of both, or nothing if the common part is all roots of the server. Off by default, because only a
+    /// connection with a single client may narrow the roots.
     #[must_use]
     pub fn narrowed_by_client(
         mut self,

@@ -208,15 +208,18 @@ fn edit_file(workspace: &Arc<Workspace>) -> Tool {
         "edit_file",
         "Edit a file",
         "Changes a text file: replaces or removes exact text (`old_string` by `new_string`), inserts lines after \
-         a line (`insert_line`), or makes several replacements (`edits`). Use apply_patch for several files. Text \
-         must match byte by byte and occur once, unless `replace_all` is set; otherwise nothing is written, and \
-         the answer shows the nearest lines with their numbers. Returns a unified diff.",
+         a line (`insert_line`), or makes several replacements (`edits`). With `pattern` it replaces by regular \
+         expression, in a file or in all files of a folder, as for a new name. Use apply_patch for other changes of \
+         several files. Text must match byte by byte and occur once, unless `replace_all` is set; otherwise nothing \
+         is written, and the answer shows the nearest lines with their numbers. Returns a unified diff.",
         move |input: EditFile, context: CallContext| {
             let workspace = context.within(&workspace);
             let redactor = context.redactor.clone();
-            context.blocking(move |_| {
+            context.blocking(move |cancel| {
                 let edited = match redactor {
-                    Some(redactor) => filesystem::edit_file_with_secrets(&*workspace?, &input, &redactor)?,
+                    Some(redactor) => {
+                        filesystem::edit_file_with_secrets(&*workspace?, &input, &redactor, cancel)?
+                    }
                     None => filesystem::edit_file(&*workspace?, &input)?,
                 };
                 Ok(Answer::text(edited.to_text()))

@@ -53,7 +53,9 @@ impl Toolset {
             true => tool,
             false => {
                 let (name, CallForwarder(forward)) = (tool.name(), forwarder.clone());
-                tool.with_handler(move |arguments, context| forward(ForwardedCall { tool: name, arguments, context }))
+                tool.with_handler(move |arguments, context| {
+                    forward(ForwardedCall { tool: name, arguments, context })
+                })
             }
         };
         Self { name: self.name, tools: self.tools.into_iter().map(forward).collect() }

@@ -20,7 +20,7 @@ pub enum ResourceClass {
 }
 
 impl ResourceClass {
-    /// Returns true if the call counts among those that may run at once.
+    /// Returns true if the limit of concurrent calls counts the call.
     pub fn needs_call_permit(self) -> bool {
         self != Self::Unmetered
     }
@@ -34,15 +34,17 @@ impl ResourceClass {
 /// The permits for the calls of one host: the one semaphore for
 /// [`HostLimits::max_concurrent_calls`](super::HostLimits::max_concurrent_calls). Clones share the permits.
 ///
-/// The host acquires one for each call that needs it. A transport that queues calls by rules of its own acquires it here
-/// and hands it over ([`CallContext::call_permit`](super::CallContext::call_permit)), so that no call waits twice.
+/// The host acquires one for each call that needs it. A transport that queues calls by its own rules acquires the
+/// permit here and passes it to the host ([`CallContext::call_permit`](super::CallContext::call_permit)), so that no
+/// call waits twice.
 #[derive(Clone, Debug)]
 pub struct CallPermits {
     semaphore: Arc<Semaphore>,
     total: u32,
 }
 
-/// A permit to run one call. It is free again when its last clone is dropped, or while its call waits for a person.
+/// A permit to run one call. The permit is free again when its last clone is dropped, or while its call waits for a
+/// person.
 #[derive(Clone, Debug)]
 #[must_use = "the permit is free again when this is dropped"]
 pub struct CallPermit {
@@ -73,6 +75,11 @@ impl CallPermits {
         self.total
     }
 
+    /// Returns how many calls may begin now.
+    pub fn available(&self) -> usize {
+        self.semaphore.available_permits()
+    }
+
     /// Returns a permit if one is free.
     pub fn try_acquire(&self) -> Option<CallPermit> {
         Arc::clone(&self.semaphore).try_acquire_owned().ok().map(CallPermit::new)
@@ -96,21 +103,21 @@ impl CallPermits {
 /// A permit of any kind; dropping it frees it.
 pub type Permit = Box<dyn Any + Send + Sync>;
 
-/// The permits for programs that outlive the call which starts them, among those that its caller may run.
+/// The permits for programs that outlive the call which starts them, within the limit of its caller.
 #[derive(Clone)]
 pub struct ProcessPermits(Arc<TryAcquire>);
 
 type TryAcquire = dyn Fn() -> Result<Permit, NoPermit> + Send + Sync;
 
-/// Admits the calls that a tool makes in the name of its caller as the transport admits those that come alone: at the
-/// caller's rate, and with the permits that it acquires for them.
+/// Admits the calls that a tool makes in the name of its caller. These calls are admitted as the transport admits
+/// separate calls: at the caller's rate, and with a permit for each.
 #[derive(Clone)]
 pub struct CallAdmission(Arc<AdmitCall>);
 
 type AdmitCall =
     dyn Fn(ResourceClass) -> BoxFuture<'static, Result<InnerCallPermits, NoPermit>> + Send + Sync;
 
-/// The permits of a call that a tool makes. They are free again when this is dropped.
+/// The permits of a call that a tool makes. Dropping the `InnerCallPermits` frees the permits.
 #[must_use = "the permits are free again when this is dropped"]
 pub struct InnerCallPermits {
     /// The permit from [`CallPermits`], if the call needs one.
@@ -154,7 +161,7 @@ impl fmt::Debug for PermitRelease {
 }
 
 impl ProcessPermits {
-    /// Permits that `try_acquire` gives out. It must not block.
+    /// Permits that `try_acquire` gives out. `try_acquire` must not block.
     pub fn new(try_acquire: impl Fn() -> Result<Permit, NoPermit> + Send + Sync + 'static) -> Self {
         Self(Arc::new(try_acquire))
     }

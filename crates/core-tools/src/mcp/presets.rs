@@ -51,12 +51,12 @@ const TABLE: [Preset; 6] = [
             "git_commit",
             "git_create_branch",
             "git_checkout",
+            "git_merge",
             "git_stash",
             // Commands, builds and tests.
             "run_command",
             "start_command",
             "read_command_output",
-            "write_command_input",
             "stop_command",
             "build",
             "run_tests",

@@ -38,7 +38,7 @@ impl ProgressReporter {
         Self { listener: Some(Arc::new(listener)), requested: true, ..Self::default() }
     }
 
-    /// Returns true if the client asked for it. What is reported is discarded otherwise.
+    /// Returns true if the client asked for progress. Otherwise, reports are discarded.
     pub fn is_requested(&self) -> bool {
         self.requested
     }

@@ -67,6 +67,7 @@ impl RateLimiter {
         if limits.calls_per_minute.is_none() && limits.concurrent_calls.is_none() {
             return Ok(None);
         }
+        // One account for all sessions of a principal: opening another session must not reset its limits.
         let key = match caller.principal() {
             Some(principal) => Caller::new("").with_principal(principal),
             None => caller.clone(),

@@ -92,8 +92,8 @@ fn any_value(_: &mut SchemaGenerator) -> Schema {
     json_schema!({})
 }
 
-/// Creates the toolset `tests`. `commands` run the test runners. `max_timeout` is that of the host
-/// ([`HostLimits::max_timeout`](super::HostLimits)); the input schemas give it as the maximum.
+/// Creates the toolset `tests`. `commands` run the test runners. `max_timeout` is
+/// [`HostLimits::max_timeout`](super::HostLimits) of the host, which the input schemas give as the maximum.
 pub fn toolset(commands: &Commands, max_timeout: Duration) -> Toolset {
     let max_ms = u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX);
     let last_runs = Arc::new(LastTestRuns::default());

@@ -217,7 +217,8 @@ impl Tool {
         self
     }
 
-    /// Adds names that the tool had elsewhere. They can be called and are not listed; policy judges the canonical name.
+    /// Adds names that the tool had elsewhere. The names can be called and are not listed. The policy judges the
+    /// canonical name.
     #[must_use]
     pub fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
         self.aliases = aliases;
@@ -231,8 +232,8 @@ impl Tool {
         self
     }
 
-    /// Has the host find out whether the caller is [`unrestricted`](CallContext::unrestricted), for a tool that does more
-    /// for such a caller.
+    /// Has the host find out whether the caller is [`unrestricted`](CallContext::unrestricted), for a tool that does
+    /// more for an unrestricted caller.
     #[must_use]
     pub fn checks_unrestricted(mut self) -> Self {
         self.unrestricted = UnrestrictedCheck::Made;
@@ -269,8 +270,8 @@ impl Tool {
         self
     }
 
-    /// Calls `release` with a principal that may make no further call, to end what the tool keeps for it beyond a call. It
-    /// must not block.
+    /// Calls `release` with a principal that may make no further call, to end the programs and other resources that the
+    /// tool keeps for the principal beyond a call. `release` must not block.
     #[must_use]
     pub fn on_release_caller(mut self, release: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.release_caller = Some(Arc::new(release));
@@ -289,7 +290,7 @@ impl Tool {
         self
     }
 
-    /// Lists the background programs of all callers by `list`. It must not block.
+    /// Lists the background programs of all callers by `list`. `list` must not block.
     #[must_use]
     pub fn lists_background(
         mut self,

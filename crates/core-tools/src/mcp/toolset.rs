@@ -36,10 +36,11 @@ impl Toolset {
         self.tools.iter().map(|tool| tool.facts(self.name))
     }
 
-    /// Replaces tools of `toolsets` by those of the same name here, and adds the rest as a toolset of its own.
+    /// Replaces tools of `toolsets` by the tools of the same name in this toolset, and adds the other tools as a
+    /// separate toolset.
     ///
-    /// A tool that replaces another has its toolset, its place in the list, its aliases, and the rules for its name; its
-    /// effects and hints are those that it declares itself.
+    /// A tool that replaces another has its toolset, its place in the list, its aliases, and the rules for its name,
+    /// but its own effects and hints.
     pub fn overlay(self, toolsets: &mut Vec<Self>) {
         let mut added = Vec::new();
         for mut new_tool in self.tools {

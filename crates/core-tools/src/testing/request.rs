@@ -25,7 +25,7 @@ pub struct RunTests {
     pub filter: Option<String>,
     /// Further arguments for the runner, as they are.
     pub args: Vec<String>,
-    /// The variables to set for the run, over those that it inherits.
+    /// The variables to set for the run. They replace inherited variables.
     pub env: BTreeMap<String, String>,
     /// The tests to run again, of an earlier [`TestReport`](super::TestReport); nothing else selects then.
     pub failed_tests: Option<FailedTests>,
@@ -88,7 +88,7 @@ impl RunTests {
         self
     }
 
-    /// Sets a variable for the run, over one that it inherits. None by default.
+    /// Sets a variable for the run, in place of an inherited one. None by default.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());

@@ -115,8 +115,8 @@ impl TestRunner {
         }
     }
 
-    /// Returns true if it reports nothing but an exit code: the tests of a run are those that the programs in it
-    /// report.
+    /// Returns true if the runner reports only an exit code. The tests of a run are then the tests that the programs in
+    /// the run report.
     pub fn reports_only_exit_code(self) -> bool {
         matches!(
             self,

@@ -27,7 +27,7 @@ pub struct HostCredential {
     pub(super) further_roots: Vec<u8>,
 }
 
-/// The reason that a secret cannot be put into a request. It never holds any of the secret.
+/// The reason that a secret cannot be put into a request. The reason never has any part of the secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {

@@ -34,8 +34,8 @@ const MYSQL_WRITE_PRIVILEGES: &str = "SELECT COUNT(*) AS n FROM ( \
     AND privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'CREATE', 'DROP', 'ALTER', 'SUPER')";
 
 impl Databases {
-    /// Connects to `database`, runs one query, and looks up the rights of the user. Without a name it checks the
-    /// database that a request without a name gets.
+    /// Connects to `database`, runs one query, and looks up the rights of the user. Without a name, checks the database
+    /// that a request without a name gets.
     ///
     /// # Errors
     /// The database cannot be used, for the same reasons as in [`Databases::run`].

@@ -87,11 +87,10 @@ impl Inspector {
         self.rebuild(|settings| settings.state_path = path.filter(|path| !path.is_empty()))
     }
 
-    /// The URL at which the application serves its state as JSON: the value of `STATE_URL`. None by default. It may lead to
-    /// another machine, by plain HTTP.
+    /// The URL at which the application serves its state as JSON: the value of `STATE_URL`. None by default. The URL
+    /// may lead to another machine, by plain HTTP.
     ///
-    /// # Errors
-    /// It is no `http://` URL.
+    /// # Errors `url` is no `http://` URL.
     pub fn state_url(self, url: Option<&str>) -> Result<Self, InvalidStateUrl> {
         let url = match url.filter(|url| !url.is_empty()) {
             None => None,
@@ -132,7 +131,7 @@ impl Inspector {
         self.rebuild(|settings| (settings.runner, settings.search_path) = (Some(runner), search_path))
     }
 
-    /// Asks `provider` before those that are built in.
+    /// Asks `provider` before the built-in providers.
     #[must_use]
     pub fn provider(self, provider: Arc<dyn Provider>) -> Self {
         self.rebuild(|settings| settings.custom.push(provider))
@@ -154,7 +153,7 @@ impl Inspector {
         self
     }
 
-    /// A copy for a caller with another workspace. It shares the connections that are kept.
+    /// A copy for a caller with another workspace. The copy shares the kept connections.
     #[must_use]
     pub fn within(&self, workspace: Arc<Workspace>) -> Self {
         Self { workspace, ..self.clone() }

@@ -19,7 +19,7 @@ pub struct InvalidStatePath {
 /// A path, name by name. The empty path names the whole state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatePath {
-    /// The file whose variables are read: that of `local:FILE/name`.
+    /// The file whose variables are read: `FILE` in `local:FILE/name`.
     pub file: Option<String>,
     /// The names.
     pub segments: Vec<String>,

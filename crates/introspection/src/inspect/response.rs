@@ -16,7 +16,7 @@ pub struct StateProviderAttempt {
     pub why: String,
 }
 
-/// The answer to one request: a value, how far the path led, or the reason why there was nothing to look into.
+/// The answer to one request: a value, the part of the path that exists, or the reason why no provider had state.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct StateResponse {
@@ -31,7 +31,7 @@ pub struct StateResponse {
     /// The part of the path that exists, if the path leads nowhere.
     #[serde(flatten)]
     pub(super) not_found: Option<NotFoundFields>,
-    /// The providers that failed before; where there is no value, also those that had nothing to look into.
+    /// The providers that failed before. If there is no value, also the providers that had no state.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<StateProviderAttempt>,
     /// Counts of the parts that were left out.

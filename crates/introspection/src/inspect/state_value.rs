@@ -56,7 +56,7 @@ pub struct PathNotFound {
     pub keys: Vec<String>,
     /// The number of all names that exist there.
     pub total: u64,
-    /// The reason, where it is a special one.
+    /// The reason, if it is a special one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }

@@ -170,9 +170,12 @@ impl LogGroupCount {
         let mut messages: Vec<_> =
             self.messages.into_iter().map(|(message, count)| MessageCount { message, count }).collect();
         messages.sort_by(|a, b| (b.count, &a.message).cmp(&(a.count, &b.message)));
+        // Of many messages that came once each, the sample says as much as a few.
+        messages.retain(|message| message.count > 1 || distinct_messages <= MAX_NAMED_TEXTS);
         messages.truncate(if distinct_messages > 1 { MAX_NAMED_TEXTS } else { 0 });
         let mut sample = self.sample;
         shorten(&mut sample.message, MAX_TEXT_BYTES);
+        // Not cut: a part of an object would be no JSON, or would look like the whole.
         if Value::Object(sample.fields.clone()).to_string().len() > 2 * MAX_TEXT_BYTES {
             sample.fields.clear();
         }
@@ -234,6 +237,7 @@ pub(super) fn read(
         .enumerate()
         .take_while({
             let mut fits = fits;
+            // The first group is listed whatever its size, or the answer could be empty.
             move |(index, group)| fits(group) || *index == 0
         })
         .map(|(_, group)| group)
@@ -256,6 +260,7 @@ pub(super) fn total(
     cancel: &CancellationToken,
 ) -> Result<Option<u64>, Error> {
     let size = files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
+    // The size of a compressed file says nothing of its content, which would have to be read to be counted.
     if size > max_bytes || files.iter().any(LogFile::is_decoded) {
         return Ok(None);
     }

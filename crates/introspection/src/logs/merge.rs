@@ -219,11 +219,13 @@ impl FileTail<'_> {
                 self.finished = true;
                 return Ok(read);
             }
+            // One chunk at a time: another file may have the newer entry by now.
             if chunks > 0 {
                 return Ok(read);
             }
             chunks += 1;
             let position = reader.position();
+            // Not every line has a time. The tries are bounded, so that a log without times is not slower to read.
             let (mut earliest, mut attempts) = (None, 8);
             reader.chunk(hits, |span, line| {
                 if span.head.format == LineFormat::Malformed {
@@ -322,6 +324,7 @@ fn load(
         bytes += entry.page_bytes();
         let (start, end) = (found.span.start, found.span.end);
         kept.push_back(MergeCandidate { entry, key, start, end, line: found.lines + 1 });
+        // One more than the page holds, so that the page can say whether there are older ones.
         while kept.len() > filter.limit + 1 || kept.len() > 1 && bytes > 2 * MAX_PAGE_BYTES {
             bytes -= kept.pop_front().map_or(0, |candidate| candidate.entry.page_bytes());
             dropped = true;

@@ -25,7 +25,7 @@ pub struct GetLogs {
     // `debug` returns everything, so the schema leaves out `trace`.
     #[schemars(
         with = "MinimumLogLevel",
-        description = "The lowest level to return: this one and worse. `info` by default; an entry without a level counts as `info`."
+        description = "The lowest level to return: this one and worse. `info` by default; an entry without a level counts as `info`; of an access log, status 5xx is `error` and 4xx `warn`."
     )]
     #[serde(default)]
     pub level: Option<EntryLevel>,

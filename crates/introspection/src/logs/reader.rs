@@ -80,8 +80,8 @@ impl Logs {
         Self { workspace, ..self.clone() }
     }
 
-    /// Returns the entries that match `query`: the last ones, or those before or after its cursor. Blocks the thread
-    /// while it reads; once cancelled, it returns what it has.
+    /// Returns the entries that match `query`: the last entries, or the entries before or after the cursor of the
+    /// query. Blocks the thread while reading. After a cancellation, returns the entries that were read until then.
     ///
     /// # Errors
     /// The source does not exist or may not be read, or an argument is invalid.

@@ -11,12 +11,12 @@ use serde::Serialize;
 pub struct NotUnderstood {
     /// The part that was not understood.
     pub part: UnknownPart,
-    /// The number of such entries among those that were read.
+    /// The number of left out entries among the entries that were read.
     pub count: u64,
     /// True if there may be more: of a large file, what is older than `since` is read in places only.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
-    /// The beginning of one of them.
+    /// The beginning of one left out entry.
     pub sample: String,
 }
 

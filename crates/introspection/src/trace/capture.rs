@@ -82,8 +82,8 @@ impl Profiler {
         self
     }
 
-    /// Sets the target of requests that name none: the value of `INSPECT_TARGET`. By default, and where that is a file,
-    /// it is the one application that runs beneath the roots.
+    /// Sets the target of requests that name none: the value of `INSPECT_TARGET`. By default, and if the value is a
+    /// file, the target is the only application that runs beneath the roots.
     #[must_use]
     pub fn target(mut self, target: Option<String>) -> Self {
         self.target = target.filter(|target| !target.is_empty() && !target.starts_with("file:"));

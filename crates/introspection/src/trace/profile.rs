@@ -90,7 +90,8 @@ pub struct HotFunction {
     /// The file, relative to its root where it lies beneath one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line in that file at which the function begins; where the profiler does not tell, one that ran.
+    /// The line in the file at which the function begins. If the profiler does not tell, a line of the function that
+    /// ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// The lines of the function that took most of its own time, where the profiler tells them.

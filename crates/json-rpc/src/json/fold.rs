@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 
-/// Returns `name` as a parser sees it that ignores the case of letters and the ways in which Unicode writes one letter
-/// (NFKC): two names that such a parser takes for one have the same folded name.
+/// Returns the folded form of `name`. Two names have the same folded form if a parser that ignores the case of letters
+/// and the ways in which Unicode writes one letter (NFKC) takes them for one name.
 ///
-/// Go's `encoding/json` folds case, and takes the long s (U+017F) for an s and the Kelvin sign (U+212A) for a k.
-/// .NET compares upper-case letters. What a parser in C reads of a name ends at its first U+0000.
+/// Go's `encoding/json` folds case, and takes the long s (U+017F) for an s and the Kelvin sign (U+212A) for a k. .NET
+/// compares upper-case letters. A parser in C reads a name only up to the first U+0000.
 pub fn folded_name(name: &str) -> Cow<'_, str> {
     // The usual name is folded already.
     if name.bytes().all(|byte| (0x20..0x7f).contains(&byte) && !byte.is_ascii_uppercase()) {

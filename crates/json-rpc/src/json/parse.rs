@@ -9,7 +9,7 @@ use std::fmt;
 pub const MAX_DEPTH: usize = 128;
 
 /// The largest number of values that one message may hold. Parsed, a value of two bytes takes about thirty times its
-/// size; what is long for a good reason is long strings.
+/// size. A message that is long for a good reason has long strings, not many values.
 pub const MAX_VALUES: usize = 500_000;
 
 /// The problem of a name that an object has twice.

@@ -171,8 +171,8 @@ impl<'a> JsonObject<'a> {
 
     /// Returns the first of `known` that a member's name equals except for the case of its letters.
     ///
-    /// Go's `encoding/json` compares names without case: a server that uses it would read such a member as the known
-    /// one, and so run something else than what was judged.
+    /// Go's `encoding/json` compares names without case. A server that uses `encoding/json` would read a member of
+    /// another case as the known member, and thereby run something else than the policy judged.
     pub fn case_variant_of<'k>(&self, known: &[&'k str]) -> Option<&'k str> {
         self.names().find_map(|name| {
             if known.contains(&name) {

@@ -1,6 +1,7 @@
 //! Authentication of a request: by a token, a JWT or the user behind a Unix socket. Where the operator allows it, a local
 //! caller may be anonymous.
 
+use super::bearer::TokenId;
 use super::error::{AuthError, RefusedCaller, RefusedIdentity};
 use super::jwt::{JwtVerifier, VerifiedToken};
 use super::principal::Principal;
@@ -8,7 +9,7 @@ use super::tokens::ActiveTokens;
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::address::ConnectionPeer;
 use http::{HeaderMap, header};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug)]
 pub(crate) struct Authenticator {
     tokens: RwLock<Arc<ActiveTokens>>,
+    /// The tokens that were revoked on the page. They stay out for the life of the server, also if the file of tokens could
+    /// not be changed.
+    revoked_tokens: Mutex<HashSet<TokenId>>,
     jwts: Option<Arc<JwtVerifier>>,
     /// The roles of users behind a Unix socket; `None` is any user.
     peers: Vec<(Option<u32>, String)>,
@@ -62,6 +66,7 @@ impl Authenticator {
         };
         Ok(Self {
             tokens: RwLock::default(),
+            revoked_tokens: Mutex::default(),
             jwts,
             peers: peers.iter().map(parse).collect::<Result<_, _>>()?,
             anonymous_role,
@@ -76,8 +81,30 @@ impl Authenticator {
         Arc::clone(&self.tokens.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Returns true if JWTs are taken.
+    pub(crate) fn takes_jwts(&self) -> bool {
+        self.jwts.is_some()
+    }
+
+    /// Revokes the token `name` for the life of the server, whatever its file has. Returns the tokens before, and those
+    /// after; `None` if there is no such token.
+    pub(crate) fn revoke_token(&self, name: &str) -> Option<(Arc<ActiveTokens>, Arc<ActiveTokens>)> {
+        let mut revoked = self.revoked_tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tokens = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        let ids = tokens.ids_of(name);
+        if ids.is_empty() {
+            return None;
+        }
+        revoked.extend(ids);
+        let before = Arc::clone(&tokens);
+        *tokens = Arc::new(before.without(&revoked));
+        Some((before, Arc::clone(&tokens)))
+    }
+
     /// Uses `tokens` from now on.
     pub(crate) fn replace_tokens(&self, tokens: Arc<ActiveTokens>) {
+        let revoked = self.revoked_tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        let tokens = if revoked.is_empty() { tokens } else { Arc::new(tokens.without(&revoked)) };
         *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
@@ -114,6 +141,7 @@ impl Authenticator {
                 expires_at: None,
             });
         }
+        // An expired token is still looked up by its name, so that the audit log tells whose call was refused.
         if let Some(name) = tokens.find_ended(bearer) {
             let identity = RefusedIdentity::Verified(name.to_string());
             return Err(RefusedCaller { error: AuthError::Invalid("it has expired"), identity });

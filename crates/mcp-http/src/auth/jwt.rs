@@ -349,7 +349,11 @@ impl JwtVerifier {
         Ok(VerifiedToken {
             subject: subject.to_owned(),
             role: rule.role.clone(),
-            remote: self.remotes.iter().find(|rule| rule.matches(claims)).map(|rule| rule.role.as_str().into()),
+            remote: self
+                .remotes
+                .iter()
+                .find(|rule| rule.matches(claims))
+                .map(|rule| rule.role.as_str().into()),
             expires_at: expiry + LEEWAY,
         })
     }

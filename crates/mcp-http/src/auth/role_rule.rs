@@ -12,7 +12,9 @@ pub(super) struct RoleRule {
 
 /// The error of a text that is no such rule. It has the text.
 #[derive(Debug, thiserror::Error)]
-#[error("http.jwt_roles, http.jwt_remotes: `{0}` is not a rule; expected CLAIM=VALUE:ROLE or CLAIM=VALUE:REMOTE")]
+#[error(
+    "http.jwt_roles, http.jwt_remotes: `{0}` is not a rule; expected CLAIM=VALUE:ROLE or CLAIM=VALUE:REMOTE"
+)]
 pub(crate) struct RoleRuleError(String);
 
 impl RoleRule {

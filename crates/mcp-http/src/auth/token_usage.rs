@@ -83,6 +83,11 @@ impl TokenUsageWriter {
         Ok(Self { written: read(&path)?, path, last_write: None })
     }
 
+    /// Returns the uses that the file has, also by processes before this one.
+    pub(crate) fn written(&self) -> &TokenUses {
+        &self.written
+    }
+
     /// Returns true if the last write was a moment ago.
     pub(crate) fn has_just_written(&self) -> bool {
         self.last_write.is_some_and(|last| last.elapsed() < WRITE_INTERVAL)

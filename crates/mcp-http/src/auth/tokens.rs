@@ -5,7 +5,7 @@ use super::token_file::{TokenFile, TokenFileError, TokenProblem};
 use super::token_usage::{TokenUse, TokenUses};
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::address::ConnectionPeer;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +27,7 @@ pub(crate) struct ActiveToken {
     /// Cancelled once the token was revoked or has expired.
     pub(crate) revoked: CancellationToken,
     /// The time at which it was made.
-    created_at: SystemTime,
+    pub(crate) created_at: SystemTime,
     pub(crate) expires_at: Option<SystemTime>,
     /// It is the secret before a rotation. Its bearer goes on with the one after.
     is_previous: bool,
@@ -116,6 +116,17 @@ impl ActiveTokens {
             |(id, token): &(&TokenId, &ActiveToken)| file.0.get(*id).is_some_and(|other| token.equals(other));
         let stay = self.0.iter().filter(stays).map(|(id, token)| (id.clone(), token.clone()));
         Self(stay.collect())
+    }
+
+    /// Returns the ids of the token `name`, which may have two secrets.
+    pub(crate) fn ids_of(&self, name: &str) -> Vec<TokenId> {
+        self.0.iter().filter(|(_, token)| &*token.name == name).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Returns the tokens whose ids are not in `ids`.
+    pub(crate) fn without(&self, ids: &HashSet<TokenId>) -> Self {
+        let stay = self.0.iter().filter(|(id, _)| !ids.contains(id));
+        Self(stay.map(|(id, token)| (id.clone(), token.clone())).collect())
     }
 
     /// Adds the tokens of `other` that are not in `known` exactly as they are.

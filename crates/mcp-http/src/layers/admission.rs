@@ -33,6 +33,8 @@ pub(crate) async fn admit(app: App, request: Request, next: impl Next<Box<McpReq
         target: None,
         span: None,
         permits: None,
+        running: None,
+        call: None,
         cancellation: None,
     };
     let response = next(Box::new(request)).await;

@@ -1,4 +1,4 @@
-//! Counts the calls that run, and lists them for the page.
+//! Counts the calls that run, and keeps them on the list for the page.
 
 use crate::mcp_request::McpRequest;
 use crate::middleware::Next;
@@ -10,13 +10,14 @@ use axum::response::Response;
 /// Notes a call from here until its answer was sent. Its outcome is recorded by the host's observer.
 pub(crate) async fn count_call(
     app: App,
-    request: Box<McpRequest>,
+    mut request: Box<McpRequest>,
     next: impl Next<Box<McpRequest>>,
 ) -> Response {
-    let call = request.message.tool.as_ref().zip(request.target.as_ref());
-    let guard = call.map(|(tool, target)| {
-        // A client can send any text as the name, including one that holds a secret.
-        let running = app.recent_calls.start(&target.caller, &target.host.redactor().redact(tool));
+    let guard = request.running.take().map(|running| {
+        if let Some(cancellation) = &request.cancellation {
+            running.call.set_work(cancellation.clone());
+        }
+        request.call = Some(std::sync::Arc::clone(&running.call));
         app.metrics.calls_in_flight.inc();
         MeasuredCall { app, _running: running }
     });

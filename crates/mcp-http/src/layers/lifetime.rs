@@ -42,6 +42,7 @@ pub(crate) async fn limit_lifetime(
     let reconnects = is_get && request.http.headers().contains_key("last-event-id");
     let reconnect = session.as_ref().filter(|_| reconnects).map(|session| session.reconnect());
     let guard = CancellableCall { call: call.clone(), session, _reconnect: reconnect, is_complete: false };
+    // A token with an expiry outlives its request in a stream, so the stream has to look at the clock itself.
     let deadline = || StreamDeadline::new([&app.shutting_down, &ended], principal.expires_at);
     // Streams have no end of their own.
     let end = match &*message.method {

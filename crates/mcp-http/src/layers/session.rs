@@ -42,12 +42,15 @@ pub(crate) async fn enter_session(
         Ok(entered) => entered,
         Err(answer) => return *answer,
     };
+    // Copied before the request goes on: the inner layers take it.
     let principal = matches!(entered, EnteredSession::Begun(_)).then(|| Arc::clone(&request.principal));
     let response = next(request).await;
     match entered {
         EnteredSession::None => response,
         EnteredSession::Open(session) => response_guard::hold(response, Some(session)),
         EnteredSession::Begun(slot) => {
+            // rmcp makes the id while it answers, so the session can be entered only now. An answer without an id began
+            // none.
             let id = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
             if let (Some(id), Some(principal)) = (id, principal) {
                 app.sessions.start(&slot, id, &principal.name, &principal.revoked);

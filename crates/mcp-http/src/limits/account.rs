@@ -2,6 +2,7 @@
 
 use super::caller_limits::{CallerLimits, LimitRejection};
 use super::shared::{ServerCapacity, semaphore};
+use crate::recent_calls::WaitReason;
 use core_tools::mcp::{CallPermit, NoPermit, Permit, ResourceClass, TokenBucket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -185,6 +186,7 @@ impl CallerAccount {
             class.needs_call_permit().then_some(&self.call_permits),
             class.needs_process_permit().then_some(&self.program_permits),
             class.needs_process_permit().then_some(&self.shared.program_permits),
+            class.needs_process_permit().then_some(&self.shared.program_call_permits),
         ];
         semaphores.into_iter().flatten()
     }
@@ -200,16 +202,21 @@ impl CallerAccount {
         Some(CallerPermits::new(permits, call_permit))
     }
 
-    /// Waits for the permits that a call needs.
+    /// Waits for the permits that a call needs. If it waits, `on_wait` is called with what for.
     ///
     /// # Errors
     /// The queue is full, or none became free within the caller's `queue_timeout`.
-    pub(crate) async fn acquire(&self, class: ResourceClass) -> Result<CallerPermits, LimitRejection> {
+    pub(crate) async fn acquire(
+        &self,
+        class: ResourceClass,
+        on_wait: impl FnOnce(WaitReason),
+    ) -> Result<CallerPermits, LimitRejection> {
         // Without a free permit the call joins the queue, which costs two locks.
         if let Some(permits) = self.try_acquire(class) {
             return Ok(permits);
         }
         let _queued = self.join_queue()?;
+        on_wait(self.wait_reason(class));
         let all = async {
             let mut permits = Vec::new();
             for semaphore in self.semaphores(class) {
@@ -239,6 +246,24 @@ impl CallerAccount {
         }
     }
 
+    /// Returns what a call of this class waits for.
+    fn wait_reason(&self, class: ResourceClass) -> WaitReason {
+        let is_used_up = |permits: &Semaphore| permits.available_permits() == 0;
+        if is_used_up(&self.call_permits) {
+            return WaitReason::CallsOfCaller(self.limits.calls_in_flight);
+        }
+        match class.needs_process_permit() {
+            true if is_used_up(&self.program_permits) => WaitReason::ProgramsOfCaller(self.limits.processes),
+            true if is_used_up(&self.shared.program_permits) => {
+                WaitReason::ProgramsOfServer(self.shared.limits.processes)
+            }
+            true if is_used_up(&self.shared.program_call_permits) => {
+                WaitReason::ProgramCallsOfServer(self.shared.max_program_calls)
+            }
+            _ => WaitReason::CallsOfServer(self.shared.call_permits.total().into()),
+        }
+    }
+
     /// Waits until a call may run that another one makes: at the caller's rate, as if it had come alone, and with its
     /// permits.
     ///
@@ -256,7 +281,7 @@ impl CallerAccount {
             }
             tokio::time::sleep_until(again).await;
         }
-        self.acquire(class).await
+        self.acquire(class, |_| {}).await
     }
 
     /// Takes a permit for a program that outlives its call.
@@ -264,6 +289,7 @@ impl CallerAccount {
     /// # Errors
     /// The caller or the server runs as many as it may.
     pub(crate) fn acquire_program(&self) -> Result<Permit, NoPermit> {
+        // Never waits: a program may run for hours, and the call that starts it would wait as long.
         let acquire = |semaphore: &Arc<Semaphore>| Arc::clone(semaphore).try_acquire_owned();
         let caller_permit = acquire(&self.program_permits).map_err(|_| {
             NoPermit::new(format!(

@@ -15,6 +15,17 @@ pub(crate) struct AdmissionControl {
     shared: Arc<ServerCapacity>,
 }
 
+/// The use of the server's capacity: for each part of it how much is used, and how much there is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CapacityUse {
+    /// Calls that run.
+    pub(crate) calls: (u64, u64),
+    /// Programs that run, in calls and in the background.
+    pub(crate) programs: (u64, u64),
+    /// Calls that wait.
+    pub(crate) queue: (u64, u64),
+}
+
 /// The accounts that are remembered. Beyond that number those that are not in use are forgotten.
 const MAX_ACCOUNTS: usize = 10_000;
 
@@ -58,6 +69,18 @@ impl AdmissionControl {
         self.shared.usage().queued
     }
 
+    /// Returns what is used of the server's capacity.
+    pub(crate) fn capacity(&self) -> CapacityUse {
+        let ServerCapacity { limits, call_permits, program_permits, .. } = &*self.shared;
+        let total_calls = u64::from(call_permits.total());
+        let used = |total: u64, available: usize| (total.saturating_sub(available as u64), total);
+        CapacityUse {
+            calls: used(total_calls, call_permits.available()),
+            programs: used(limits.processes, program_permits.available_permits()),
+            queue: (self.queued(), limits.queue),
+        }
+    }
+
     /// Counts a request of `account`.
     ///
     /// # Errors
@@ -96,6 +119,7 @@ impl AdmissionControl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recent_calls::WaitReason;
     use core_tools::mcp::ResourceClass;
 
     const CALL: ResourceClass = ResourceClass::Call;
@@ -113,7 +137,8 @@ mod tests {
     }
 
     fn admission_control() -> AdmissionControl {
-        let totals = ServerLimits { queue: 100, bytes_per_second: 1 << 30, processes: 100 };
+        let totals =
+            ServerLimits { queue: 100, bytes_per_second: 1 << 30, processes: 100, reserved_calls: 0 };
         AdmissionControl::new(totals, CallPermits::new(100))
     }
 
@@ -143,34 +168,37 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_queue_has_a_length_and_a_timeout() {
         let account = account(10, 1, 1);
-        let first = account.acquire(CALL).await.unwrap();
+        let first = account.acquire(CALL, |_| {}).await.unwrap();
         let second = tokio::spawn({
             let account = Arc::clone(&account);
-            async move { account.acquire(CALL).await }
+            async move { account.acquire(CALL, |_| {}).await }
         });
         tokio::task::yield_now().await;
-        assert!(account.acquire(CALL).await.unwrap_err().reason.contains("1 waiting"));
+        assert!(account.acquire(CALL, |_| {}).await.unwrap_err().reason.contains("1 waiting"));
         assert!(second.await.unwrap().unwrap_err().reason.contains("5000 ms"));
         drop(first);
-        assert!(account.acquire(CALL).await.is_ok());
+        assert!(account.acquire(CALL, |_| {}).await.is_ok());
     }
 
     #[tokio::test]
     async fn the_queue_of_one_caller_is_in_front_of_nobody_elses() {
-        let totals = ServerLimits { queue: 100, bytes_per_second: 1, processes: 3 };
+        let totals = ServerLimits { queue: 100, bytes_per_second: 1, processes: 3, reserved_calls: 0 };
         let admission = AdmissionControl::new(totals, CallPermits::new(3));
         let limits = CallerLimits { processes: 2, ..limits(10, 2, 50) };
         let [greedy, quiet] = ["greedy", "quiet"].map(|name| admission.account(&name.into(), &limits));
-        let _taken = (greedy.acquire(COMMAND).await.unwrap(), greedy.acquire(COMMAND).await.unwrap());
+        let _taken =
+            (greedy.acquire(COMMAND, |_| {}).await.unwrap(), greedy.acquire(COMMAND, |_| {}).await.unwrap());
         let waiting: Vec<_> = (0..20)
             .map(|_| {
                 let greedy = Arc::clone(&greedy);
-                tokio::spawn(async move { greedy.acquire(COMMAND).await })
+                tokio::spawn(async move { greedy.acquire(COMMAND, |_| {}).await })
             })
             .collect();
         tokio::task::yield_now().await;
         assert_eq!(admission.queued(), 20);
-        assert!(tokio::time::timeout(Duration::from_millis(500), quiet.acquire(COMMAND)).await.is_ok());
+        assert!(
+            tokio::time::timeout(Duration::from_millis(500), quiet.acquire(COMMAND, |_| {})).await.is_ok()
+        );
         waiting.iter().for_each(tokio::task::JoinHandle::abort);
         for ended in waiting {
             assert!(ended.await.unwrap_err().is_cancelled());
@@ -183,10 +211,10 @@ mod tests {
         let account = account(10, 4, 4);
         let background = account.acquire_program().unwrap();
         assert!(account.acquire_program().err().unwrap().to_string().contains("1 programs"));
-        assert!(account.acquire(CALL).await.is_ok());
-        assert!(account.acquire(COMMAND).await.unwrap_err().reason.contains("1 programs"));
+        assert!(account.acquire(CALL, |_| {}).await.is_ok());
+        assert!(account.acquire(COMMAND, |_| {}).await.unwrap_err().reason.contains("1 programs"));
         drop(background);
-        let call = account.acquire(COMMAND).await.unwrap();
+        let call = account.acquire(COMMAND, |_| {}).await.unwrap();
         assert!(account.acquire_program().is_err());
         drop(call);
         assert!(account.acquire_program().is_ok());
@@ -194,16 +222,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_server_has_fewer_permits_than_all_callers_together() {
-        let totals = ServerLimits { queue: 1, bytes_per_second: 1, processes: 2 };
+        let totals = ServerLimits { queue: 1, bytes_per_second: 1, processes: 2, reserved_calls: 0 };
         let admission = AdmissionControl::new(totals, CallPermits::new(2));
         let [one, two, three, four] =
             ["one", "two", "three", "four"].map(|name| admission.account(&name.into(), &limits(10, 5, 5)));
         let first = one.acquire_program().unwrap();
-        let second = two.acquire(COMMAND).await.unwrap();
+        let second = two.acquire(COMMAND, |_| {}).await.unwrap();
         assert!(three.acquire_program().err().unwrap().to_string().contains("the server"));
-        let waits = tokio::spawn(async move { three.acquire(COMMAND).await });
+        let waits = tokio::spawn(async move { three.acquire(COMMAND, |_| {}).await });
         tokio::task::yield_now().await;
-        assert!(four.acquire(COMMAND).await.unwrap_err().reason.contains("1 calls are waiting"));
+        assert!(four.acquire(COMMAND, |_| {}).await.unwrap_err().reason.contains("1 calls are waiting"));
         drop((first, second));
         assert!(waits.await.unwrap().is_ok());
     }
@@ -211,13 +239,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn calls_are_counted_with_those_that_the_host_has_from_elsewhere() {
         let permits = CallPermits::new(1);
-        let totals = ServerLimits { queue: 9, bytes_per_second: 1, processes: 9 };
+        let totals = ServerLimits { queue: 9, bytes_per_second: 1, processes: 9, reserved_calls: 0 };
         let admission = AdmissionControl::new(totals, permits.clone());
         let account = admission.account(&"ada".into(), &limits(10, 5, 5));
         let elsewhere = permits.try_acquire().unwrap();
-        assert!(account.acquire(CALL).await.is_err());
+        assert!(account.acquire(CALL, |_| {}).await.is_err());
         drop(elsewhere);
-        let call = account.acquire(CALL).await.unwrap();
+        let call = account.acquire(CALL, |_| {}).await.unwrap();
         let handed_over = call.call_permit();
         drop(call);
         assert!(handed_over.is_some() && permits.try_acquire().is_none());
@@ -227,7 +255,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn over_the_servers_rate_callers_wait_who_have_more_than_their_share() {
-        let totals = ServerLimits { queue: 9, bytes_per_second: 1_000_000, processes: 9 };
+        let totals = ServerLimits { queue: 9, bytes_per_second: 1_000_000, processes: 9, reserved_calls: 0 };
         let admission = AdmissionControl::new(totals, CallPermits::new(9));
         let limits = CallerLimits { bytes_per_minute: 1 << 40, ..limits(1000, 5, 5) };
         let [greedy, quiet] = ["greedy", "quiet"].map(|name| admission.account(&name.into(), &limits));
@@ -244,5 +272,34 @@ mod tests {
         assert!(admission.admit(&quiet).is_ok());
         tokio::time::advance(rejection.retry_after).await;
         assert!(admission.admit(&greedy).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_that_run_a_program_leave_room_for_others() {
+        let totals =
+            ServerLimits { queue: 100, bytes_per_second: 1 << 30, processes: 100, reserved_calls: 2 };
+        let admission = AdmissionControl::new(totals, CallPermits::new(8));
+        let limits = CallerLimits { processes: 100, ..limits(1000, 100, 100) };
+        let builder = admission.account(&"builder".into(), &limits);
+        let mut builds = Vec::new();
+        for _ in 0..6 {
+            builds.push(builder.acquire(COMMAND, |_| {}).await.unwrap());
+        }
+        let mut reason = None;
+        let seventh = builder.acquire(COMMAND, |waits| reason = Some(waits));
+        assert!(tokio::time::timeout(Duration::from_secs(1), seventh).await.is_err());
+        assert_eq!(reason, Some(WaitReason::ProgramCallsOfServer(6)));
+        let reader = admission.account(&"reader".into(), &limits);
+        let _reads =
+            (reader.acquire(CALL, |_| {}).await.unwrap(), reader.acquire(CALL, |_| {}).await.unwrap());
+        drop(builds.pop());
+        assert!(builder.acquire(COMMAND, |_| {}).await.is_ok());
+        // Of few calls nearly all may run programs.
+        let small = AdmissionControl::new(totals, CallPermits::new(2));
+        let builder = small.account(&"builder".into(), &limits);
+        let _both = (
+            builder.acquire(COMMAND, |_| {}).await.unwrap(),
+            builder.acquire(COMMAND, |_| {}).await.unwrap(),
+        );
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct ServerLimits {
     pub(crate) bytes_per_second: u64,
     /// Programs that run at once.
     pub(crate) processes: u64,
+    /// The part of the calls at once that calls which run a program leave to others.
+    pub(crate) reserved_calls: u64,
 }
 
 /// A refusal that holds for now.

@@ -13,6 +13,10 @@ pub(super) struct ServerCapacity {
     /// The host's, so that a call which holds one waits for no other.
     pub(super) call_permits: CallPermits,
     pub(super) program_permits: Arc<Semaphore>,
+    /// For calls that run a program, fewer than `call_permits`: the rest is left to calls that end soon.
+    pub(super) program_call_permits: Arc<Semaphore>,
+    /// The number of these.
+    pub(super) max_program_calls: u64,
     /// For parsing large messages: half of the processors, so that the others answer the callers of small ones.
     pub(super) parse_permits: Arc<Semaphore>,
     usage: Mutex<ServerUsage>,
@@ -35,8 +39,13 @@ impl ServerCapacity {
         let processors = std::thread::available_parallelism().map_or(2, |count| count.get().max(2) as u64);
         let saved_up = limits.bytes_per_second.saturating_mul(2);
         let bytes = TokenBucket::new(saved_up, limits.bytes_per_second, Duration::from_secs(1), now);
+        let calls = u64::from(call_permits.total());
+        // A server of few calls would otherwise run no program.
+        let max_program_calls = calls - limits.reserved_calls.min(calls / 4);
         Self {
             limits,
+            program_call_permits: semaphore(max_program_calls),
+            max_program_calls,
             call_permits,
             program_permits: semaphore(limits.processes),
             parse_permits: semaphore(processors / 2),

@@ -40,6 +40,7 @@ impl ConnectionLimit {
     /// address, and a proxy that speaks for many, give no address: they count towards the total alone.
     pub(crate) fn try_acquire(self: &Arc<Self>, address: Option<IpAddr>) -> Option<ConnectionPermit> {
         let network = address.map(network);
+        // One lock for both counts: a connection must not take a slot of one and then find the other full.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.total >= self.max {
             return None;

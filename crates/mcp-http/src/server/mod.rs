@@ -5,7 +5,7 @@ mod adopted_agents;
 pub(crate) mod audit_database;
 pub(crate) mod exposure;
 mod reload;
-mod revocation;
+pub(crate) mod revocation;
 pub(crate) mod run;
 mod service_manager;
 mod startup;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Ends the programs of these callers.
-pub(super) fn end_programs_of(app: App, names: Vec<Arc<str>>) {
+pub(crate) fn end_programs_of(app: App, names: Vec<Arc<str>>) {
     for name in names {
         tracing::warn!("{name} may call no more");
         tokio::spawn(async move {

@@ -6,6 +6,7 @@ use super::reload::{watch_files, watch_policy, write_token_usage};
 use super::service_manager::ServiceManager;
 use super::startup::{BoundServer, SettingsReader};
 use super::{audit_database, exposure};
+use crate::activity::sample_continuously;
 use crate::audit_store::{AuditStore, AuditWriter};
 use crate::error::Error;
 use crate::telemetry::RequestTracer;
@@ -75,6 +76,7 @@ async fn run(server: BoundServer) -> Result<ExitCode, Error> {
     let reload = Arc::new(Notify::new());
     let manager = ServiceManager::from_environment();
     let files = tokio::spawn(watch_files(app, server.files, Arc::clone(&reload), manager.clone()));
+    let sampler = tokio::spawn(sample_continuously(app));
     let policy = server.policy.map(|path| tokio::spawn(watch_policy(app, path)));
     #[cfg(feature = "sessions")]
     let agents = app.workspaces.agents.clone();
@@ -122,6 +124,7 @@ async fn run(server: BoundServer) -> Result<ExitCode, Error> {
     // A call may outlive its connection. What it did is recorded before the records are closed.
     let _ = tokio::time::timeout(LAST_RECORDS, app.admission.drained()).await;
     files.abort();
+    sampler.abort();
     write_token_usage(app, &app.authenticator.tokens(), true);
     if let Some(policy) = policy {
         policy.abort();

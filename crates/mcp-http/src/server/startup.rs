@@ -2,7 +2,9 @@
 
 use super::exposure;
 use super::reload::{FileStamps, WatchedFiles};
+use crate::activity::ActivityHistory;
 use crate::allowed_hosts::AllowedHosts;
+use crate::audit_source::AuditSource;
 use crate::audit_store::AuditStore;
 use crate::auth::authenticator::Authenticator;
 use crate::auth::jwt::JwtVerifier;
@@ -32,7 +34,7 @@ use core_tools::mcp::CallObserver;
 use server_setup::config::HttpTable;
 use server_setup::settings::Settings;
 use server_setup::toolsets::traces_folder;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -102,17 +104,30 @@ impl BoundServer {
         };
         let metrics = Arc::new(Metrics::default());
         let recent_calls = Arc::new(RecentCalls::default());
-        let observer = observer(Arc::clone(&metrics), audit_store.clone(), Arc::clone(&recent_calls));
+        let activity = Arc::new(ActivityHistory::default());
+        let observer = observer(
+            Arc::clone(&metrics),
+            audit_store.clone(),
+            Arc::clone(&recent_calls),
+            Arc::clone(&activity),
+        );
+        // The database, whose rows nobody rotates away, where there are both.
+        let audit_source =
+            AuditSource::database(&settings.config)?.or_else(|| AuditSource::file(&settings.config));
         let narrowing_roles = settings.config.roles.iter().map(|role| role.value.clone()).collect();
         let traces_folder = traces_folder(&settings.config);
         let policy = settings.config.policy.file.value.clone();
+        let audit_file = settings.config.policy.audit.value.clone();
         let program = settings.program;
         let workspaces = Workspaces::new(settings, reread)?;
         exposure::check_roles(&workspaces, &http)?;
+        let audit_folder = audit_file.as_deref().and_then(Path::parent).map(Path::to_owned);
+        let disk_paths = workspaces.full_host().roots().iter().cloned().chain(audit_folder).collect();
         let totals = ServerLimits {
             queue: *http.max_queue,
             bytes_per_second: *http.max_bytes_per_second,
             processes: *http.max_processes,
+            reserved_calls: *http.reserved_calls,
         };
         let admission = AdmissionControl::new(totals, workspaces.full_host().call_permits().clone());
         // Bound after everything else was checked: a wrong setting ends the start before a client could connect.
@@ -144,6 +159,12 @@ impl BoundServer {
             ready: AtomicBool::new(true),
             unauthenticated_peers: UnauthenticatedPeers::default(),
             recent_calls,
+            activity,
+            audit_source,
+            token_file: http.tokens.value.clone(),
+            disk_paths,
+            max_connections: size(*http.max_connections),
+            max_sessions: size(*http.max_sessions),
             logins: BrowserLoginStore::default(),
             traces_folder,
         };
@@ -152,6 +173,7 @@ impl BoundServer {
             (Box::leak(Box::new(app)), Box::leak(Box::new(endpoint)));
         announce(&listeners, &bound, tls.is_some());
         warn_if_unconfined(app);
+        // Listeners of one audience share their routes. The port for metrics has no route to the tools.
         let routers = [Routes::for_callers(app, endpoint), Routes::for_monitoring(app)];
         let listeners = listeners.into_iter().map(|listener| {
             let [callers, monitoring] = &routers;
@@ -211,9 +233,11 @@ fn observer(
     metrics: Arc<Metrics>,
     audit_store: Option<AuditStore>,
     recent_calls: Arc<RecentCalls>,
+    activity: Arc<ActivityHistory>,
 ) -> CallObserver {
     CallObserver::new(move |record| {
         metrics.record_call(record);
+        activity.record(record);
         if let Some(store) = &audit_store {
             store.record(record);
         }

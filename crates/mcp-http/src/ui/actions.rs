@@ -1,8 +1,10 @@
-//! The actions of a viewer: ending a program in the background, and the session of an agent.
+//! The actions of a viewer: ending a call, a program in the background and the session of an agent, answering a question,
+//! revoking a token.
 
 use super::form::Form;
 use super::html_response::see_other;
 use super::viewer::PageViewer;
+use crate::operator_actions::{self, Revocation};
 use crate::response;
 use crate::state::App;
 use axum::extract::State;
@@ -14,16 +16,14 @@ use serde_json::Map;
 /// Ends what the form names, as a call of `stop_command` or `end_session` by the viewer. The policy judges it and the audit
 /// records it as any other call.
 pub(super) async fn stop(State(app): State<App>, viewer: PageViewer, form: Form) -> Response {
-    // A browser sends the cookie with the forms of other pages too, and a header of ours with none.
-    let secret = form.get("secret").unwrap_or_default();
-    if viewer.login.as_ref().is_some_and(|login| !login.verifies_form(secret)) {
-        return response::text(
-            StatusCode::FORBIDDEN,
-            "this form is not from this page, or too old; load it again\n",
-        );
+    if let Some(refusal) = refuse_foreign_form(&viewer, &form) {
+        return refusal;
     }
     // The form may name any owner; `may_end_for` decides.
     let owner = form.get("owner").unwrap_or(&viewer.principal.name);
+    if let Some(number) = form.get("call") {
+        return stop_call(app, &viewer, owner, number);
+    }
     if let Some(session) = form.get("session") {
         return end_session(app, &viewer, owner, session).await;
     }
@@ -35,13 +35,8 @@ pub(super) async fn stop(State(app): State<App>, viewer: PageViewer, form: Form)
 
 /// Answers the question that the form names, in the name of the viewer, who must see everything.
 pub(super) async fn answer(State(app): State<App>, viewer: PageViewer, form: Form) -> Response {
-    // A browser sends the cookie with the forms of other pages too, and a header of ours with none.
-    let secret = form.get("secret").unwrap_or_default();
-    if viewer.login.as_ref().is_some_and(|login| !login.verifies_form(secret)) {
-        return response::text(
-            StatusCode::FORBIDDEN,
-            "this form is not from this page, or too old; load it again\n",
-        );
+    if let Some(refusal) = refuse_foreign_form(&viewer, &form) {
+        return refusal;
     }
     if !viewer.sees_all {
         return response::text(StatusCode::FORBIDDEN, "your role may not approve the calls of others\n");
@@ -64,9 +59,46 @@ pub(super) async fn answer(State(app): State<App>, viewer: PageViewer, form: For
     }
 }
 
+/// Revokes the token that the form names: the viewer's own, or anybody's for a viewer who sees everything.
+pub(super) async fn revoke(State(app): State<App>, viewer: PageViewer, form: Form) -> Response {
+    if let Some(refusal) = refuse_foreign_form(&viewer, &form) {
+        return refusal;
+    }
+    let name = form.get("name").unwrap_or_default();
+    if !may_end_for(&viewer, name) {
+        return see_other("/ui/tokens?said=no-token");
+    }
+    see_other(match operator_actions::revoke_token(app, &viewer.caller, name).await {
+        Revocation::Revoked => "/ui/tokens?said=revoked",
+        Revocation::UntilRestart => "/ui/tokens?said=revoked-here",
+        Revocation::NoToken => "/ui/tokens?said=no-token",
+    })
+}
+
+fn stop_call(app: App, viewer: &PageViewer, owner: &str, number: &str) -> Response {
+    let call = number.parse().ok().and_then(|number| app.recent_calls.find_running(number));
+    match call.filter(|call| call.principal == owner && may_end_for(viewer, owner)) {
+        Some(call) => {
+            operator_actions::stop_call(app, &viewer.caller, &call);
+            see_other("/ui/calls?said=call-stopped#now")
+        }
+        None => see_other("/ui/calls?said=call-over#now"),
+    }
+}
+
+/// Refuses a form that is not from the viewer's own page. A browser sends the cookie with the forms of other pages too, and
+/// a header of ours with none.
+fn refuse_foreign_form(viewer: &PageViewer, form: &Form) -> Option<Response> {
+    let secret = form.get("secret").unwrap_or_default();
+    let is_foreign = viewer.login.as_ref().is_some_and(|login| !login.verifies_form(secret));
+    is_foreign.then(|| {
+        response::text(StatusCode::FORBIDDEN, "this form is not from this page, or too old; load it again\n")
+    })
+}
+
 async fn end_session(app: App, viewer: &PageViewer, owner: &str, session: &str) -> Response {
     if !may_end_for(viewer, owner) {
-        return see_other("/ui?said=gone#agents");
+        return see_other("/ui/sessions?said=gone#agents");
     }
     if owner != &*viewer.principal.name {
         tracing::warn!("{} ends the session {session:?} of {owner}", viewer.principal.name);
@@ -74,8 +106,8 @@ async fn end_session(app: App, viewer: &PageViewer, owner: &str, session: &str) 
     let arguments = Map::from_iter([("session_id".to_owned(), session.into())]);
     let context = context(app, viewer, owner);
     match app.workspaces.full_host().call("end_session", arguments, context).await {
-        Ok(answer) if !answer.is_failed() => see_other("/ui?said=ended#agents"),
-        _ => see_other("/ui?said=not-ended#agents"),
+        Ok(answer) if !answer.is_failed() => see_other("/ui/sessions?said=ended#agents"),
+        _ => see_other("/ui/sessions?said=not-ended#agents"),
     }
 }
 
@@ -85,15 +117,15 @@ async fn stop_program(app: App, viewer: &PageViewer, owner: &str, id: u32) -> Re
     };
     let host = app.workspaces.hosts().into_iter().find(runs_it);
     let Some(host) = host.filter(|_| may_end_for(viewer, owner)) else {
-        return see_other("/ui?said=gone#programs");
+        return see_other("/ui/calls?said=gone#programs");
     };
     if owner != &*viewer.principal.name {
         tracing::warn!("{} stops the program {id} of {owner}", viewer.principal.name);
     }
     let arguments = Map::from_iter([("id".to_owned(), id.into())]);
     match host.call("stop_command", arguments, context(app, viewer, owner)).await {
-        Ok(answer) if !answer.is_failed() => see_other("/ui?said=stopped#programs"),
-        _ => see_other("/ui?said=refused#programs"),
+        Ok(answer) if !answer.is_failed() => see_other("/ui/calls?said=stopped#programs"),
+        _ => see_other("/ui/calls?said=refused#programs"),
     }
 }
 

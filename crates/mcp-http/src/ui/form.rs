@@ -61,7 +61,7 @@ pub(super) async fn require_same_origin(request: Request, next: Next) -> Respons
 }
 
 /// Parses a form. Returns `None` where it is not one, or where a field is there twice.
-fn parse(bytes: &[u8]) -> Option<HashMap<String, String>> {
+pub(super) fn parse(bytes: &[u8]) -> Option<HashMap<String, String>> {
     let mut fields = HashMap::new();
     for pair in bytes.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
         let mut halves = pair.splitn(2, |byte| *byte == b'=');

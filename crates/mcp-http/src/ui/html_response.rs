@@ -14,12 +14,13 @@ pub(super) const STYLE: &str = include_str!("style.css");
 /// The script that keeps a page up to date.
 pub(super) const SCRIPT: &str = include_str!("live.js");
 
-/// Allows the server's own style and script, nothing inline but that style, and no frame.
+/// Allows the server's own style and script, nothing inline but that style, and frames with its own pictures. No other page
+/// may show these in a frame.
 static CONTENT_SECURITY_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let style = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     let policy = format!(
         "default-src 'none'; style-src 'sha256-{style}'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
-         form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+         frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     );
     HeaderValue::from_str(&policy).unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"))
 });

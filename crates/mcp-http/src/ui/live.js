@@ -30,6 +30,13 @@ function beep() {
   }
 }
 
+// The address of this page without the result of a form, which is told once.
+function address() {
+  const query = new URLSearchParams(location.search);
+  query.delete('said');
+  return location.pathname + (query.size ? `?${query}` : '');
+}
+
 function say(text) {
   if (state.textContent !== text) state.textContent = text;
 }
@@ -49,10 +56,10 @@ async function update() {
   if (paused || (document.hidden && !document.getElementById('pending'))) return;
   let fresh;
   try {
-    const answer = await fetch(location.pathname, { credentials: 'same-origin', cache: 'no-store' });
+    const answer = await fetch(address(), { credentials: 'same-origin', cache: 'no-store' });
     if (answer.status === 401) {
       // Signed out: the form to sign in.
-      location.assign(location.pathname);
+      location.assign(address());
       return;
     }
     if (!answer.ok) throw new Error(String(answer.status));

@@ -2,7 +2,7 @@
 
 use super::html_response;
 use super::pages::sign_in_form;
-use crate::auth::error::RefusedCaller;
+use crate::auth::error::{AuthError, RefusedCaller};
 use crate::net::address::ConnectionPeer;
 use crate::refusal;
 use crate::state::App;
@@ -16,7 +16,11 @@ pub(super) fn refuse(
     peer: ConnectionPeer,
     message: Option<&'static str>,
 ) -> Response {
-    let refusal = refusal::unauthenticated(app, error, peer);
+    // A browser that has not signed in yet is shown the form. Nobody was refused.
+    let refusal = match error.error {
+        AuthError::Missing => refusal::challenge(app, &error.error),
+        _ => refusal::unauthenticated(app, error, peer),
+    };
     let mut response = html_response::html(refusal.status(), sign_in_form::render(message));
     if let Some(challenge) = refusal.headers().get(header::WWW_AUTHENTICATE) {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge.clone());

@@ -7,7 +7,7 @@ use super::decode::{self, DecodedLine, MAX_LINE_BYTES, decode, decode_value};
 use super::ledger::{self, IdTaken, RequestLedger};
 use super::line::{Line, LineReader};
 use super::streams;
-use super::writer::{END_GRACE, LineWriter};
+use super::writer::{END_GRACE, LineWriter, WriteProgress};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, JsonRpcMessage, JsonRpcRequest,
@@ -44,6 +44,7 @@ pub(crate) struct StdioTransport {
     end_deadline: Option<Instant>,
     /// None once the transport is closed.
     writer: Option<LineWriter>,
+    progress: WriteProgress,
     ledger: Arc<RequestLedger>,
     /// True if a request has told rmcp which era this is. Until then it takes a notification for a fault.
     serving: bool,
@@ -57,16 +58,24 @@ impl StdioTransport {
     pub(crate) fn new(client_gone: CancellationToken) -> Self {
         let (input, output) = streams::standard();
         let ledger = Arc::<RequestLedger>::default();
+        let progress = WriteProgress::default();
+        let writer = LineWriter::start(output, Arc::clone(&ledger), client_gone.clone(), progress.clone());
         Self {
             reader: LineReader::new(input, MAX_LINE_BYTES),
             unanswered: VecDeque::new(),
             requests: VecDeque::new(),
             end_deadline: None,
-            writer: Some(LineWriter::start(output, Arc::clone(&ledger), client_gone.clone())),
+            writer: Some(writer),
+            progress,
             ledger,
             serving: false,
             client_gone,
         }
+    }
+
+    /// Returns what tells if the client reads.
+    pub(crate) fn write_progress(&self) -> WriteProgress {
+        self.progress.clone()
     }
 
     /// Sends a line of the transport's own.

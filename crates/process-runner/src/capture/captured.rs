@@ -91,8 +91,8 @@ impl CapturedStream {
         self.total_bytes == 0
     }
 
-    /// Returns the kept text. What is not UTF-8 is shown as U+FFFD. A line such as
-    /// `[... 4137 lines, 1.2 MB left out ...]` stands for what was left out, and no character is cut in two there.
+    /// Returns the kept text. Bytes that are not UTF-8 are shown as U+FFFD. A line such as `[... 4137 lines, 1.2 MB
+    /// left out ...]` replaces the omitted bytes. No character is cut in two at that line.
     pub fn text(&self) -> Cow<'_, str> {
         // The usual case: the whole stream is text and is borrowed.
         if !self.truncated() {

@@ -93,7 +93,7 @@ impl OutputCapture {
     }
 
     /// Returns true if the spill file is behind. The caller should push no more until [`OutputCapture::drained`]
-    /// resolves: the program then waits at its full pipe, as if it wrote to that disk itself.
+    /// resolves: meanwhile the program waits at its full pipe, as if the program wrote to the disk itself.
     pub fn is_backlogged(&self) -> bool {
         matches!(&self.recorder.spill, SpillState::Writing(writer) if writer.is_backlogged())
     }
@@ -113,14 +113,14 @@ impl OutputCapture {
 
     /// Returns at most `max` bytes (at least 4, the room for one character) from position `cursor` on.
     ///
-    /// A cursor past the end gives nothing. One that points to bytes that are not kept any more is moved
-    /// to the first that are, and `lost_bytes` counts those between.
+    /// With a cursor past the end, the snapshot is empty. A cursor that points to dropped bytes is moved to the first
+    /// kept byte, and `lost_bytes` counts the dropped bytes in between.
     pub fn snapshot(&self, cursor: u64, max: usize) -> OutputSnapshot {
         self.recorder.buffer.snapshot(cursor, max, false)
     }
 
-    /// Ends the capture. `complete` says that the end of the stream was seen. It waits for the spill file, but not for
-    /// long.
+    /// Ends the capture. `complete` says that the end of the stream was seen. The method waits for the spill file, but
+    /// only for a short time.
     pub fn finish(mut self, complete: bool) -> CapturedStream {
         // The redactor has held back what could have been the beginning of a secret.
         self.redactor.finish(|bytes| self.recorder.record(bytes));

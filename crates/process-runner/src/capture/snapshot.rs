@@ -6,12 +6,12 @@ use crate::text;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutputSnapshot {
-    /// The bytes that were asked for, as far as they are still kept. They do not end within a UTF-8 character, unless
-    /// the stream itself does.
+    /// The requested bytes that are still kept. The last character is never cut in two, unless the stream itself ends
+    /// within a character.
     pub bytes: Vec<u8>,
-    /// The position to ask for next: the one after `bytes`.
+    /// The position after `bytes`, from which the next snapshot continues.
     pub next_cursor: u64,
-    /// The bytes between the position that was asked for and `bytes` that are not kept any more.
+    /// The dropped bytes between the requested position and `bytes`.
     pub lost_bytes: u64,
 }
 

@@ -7,13 +7,13 @@ use super::level::{ConfinementLevel, SystemCallPermission};
 /// The files, the network and the processes that a program, and everything it starts, may reach.
 ///
 /// Everything that is not granted is refused. [`Confinement::new`] grants nothing, and not even `/bin/true` can run
-/// then; most callers begin with [`Confinement::project`]. A command gets it by
-/// [`Command::confined`](crate::Command::confined). The program can neither leave it nor widen it.
+/// then; most callers begin with [`Confinement::project`]. [`Command::confined`](crate::Command::confined) applies a
+/// confinement to a command. The program can neither leave its confinement nor widen it.
 ///
-/// It works on Linux, in [layers](super::ConfinementLevel): Landlock (landlock(7)), a filter of system calls (seccomp(2)) and
-/// namespaces (namespaces(7)). [`Confinement::available`] says what this system has. A command
-/// whose confinement cannot be enforced does not start, unless [`best_effort`](Confinement::best_effort) was
-/// chosen: then [`Output::confinement`](crate::Output::confinement) says what is missing.
+/// Confinement works on Linux, in [layers](super::ConfinementLevel): Landlock (landlock(7)), a filter of system calls
+/// (seccomp(2)) and namespaces (namespaces(7)). [`Confinement::available`] says what this system has. A command whose
+/// confinement cannot be enforced does not start, unless [`best_effort`](Confinement::best_effort) was chosen: then
+/// [`Output::confinement`](crate::Output::confinement) says what is missing.
 ///
 /// ```
 /// use process_runner::Confinement;
@@ -145,13 +145,14 @@ impl Confinement {
     /// Returns a confinement for builds and tests of a project on a usual system. `roots` can be read and written, and
     /// `temp` is granted as by [`temp`](Self::temp). TCP is allowed.
     ///
-    /// These are readable, as far as they exist now: `/usr`, `/bin`, `/sbin`, `/lib*`, `/etc`, `/opt`, `/nix`,
+    /// The following paths are readable if they exist now: `/usr`, `/bin`, `/sbin`, `/lib*`, `/etc`, `/opt`, `/nix`,
     /// `/gnu/store`, `/snap`, `/proc`, `/sys/devices/system`, `/sys/fs/cgroup`, transparent huge pages, and what
-    /// `/etc/resolv.conf` leads to. These are writable: `/dev/null`, `zero`, `full`, `random`, `urandom`, `tty` and
-    /// `/dev/shm` (without which Python's `multiprocessing` has no locks; below the level `namespaces` it is shared with
-    /// all processes of this user). `/home`, `/run`, `/var` and `/dev/pts` are not granted, and `/tmp` only where it is the
-    /// programs' own, at the level `namespaces`. Toolchains and caches in a home are the
-    /// caller's to grant by [`read`](Self::read) and [`write`](Self::write): this crate reads no environment.
+    /// `/etc/resolv.conf` leads to. The following paths are writable: `/dev/null`, `zero`, `full`, `random`, `urandom`,
+    /// `tty` and `/dev/shm` (without which Python's `multiprocessing` has no locks; below the level `namespaces` it is
+    /// shared with all processes of this user). `/home`, `/run`, `/var` and `/dev/pts` are not granted, and `/tmp` is
+    /// granted only at the level `namespaces`, where the programs have a `/tmp` of their own. Toolchains and caches in
+    /// a home are the caller's to grant by [`read`](Self::read) and [`write`](Self::write): this crate reads no
+    /// environment.
     pub fn project<P: Into<PathBuf>>(roots: impl IntoIterator<Item = P>, temp: impl Into<PathBuf>) -> Self {
         let mut confinement = Self::new().network(true).temp(temp);
         confinement.private_temp = true;
@@ -184,9 +185,10 @@ impl Confinement {
 
     /// Takes these files and folders out of the granted folders that hold them.
     ///
-    /// Such a folder is then granted as the entries that it has now, each for itself: what is created in it later is
-    /// not granted, and the folder cannot be listed. Each entry costs about 3 µs at every start. What lies in the roots
-    /// of [`project`](Self::project) stays granted, since programs create files there.
+    /// A granted folder that holds an excluded path is replaced by its present entries, each granted separately. Files
+    /// that are created in that folder later are not granted, and the folder cannot be listed. Each entry costs about 3
+    /// µs at every start. Paths in the roots of [`project`](Self::project) stay granted, because programs create files
+    /// there.
     #[allow(clippy::disallowed_methods, reason = "reads only the names in a folder that the caller granted")]
     #[must_use]
     pub fn without<P: AsRef<Path>>(mut self, excluded: impl IntoIterator<Item = P>) -> Self {
@@ -210,7 +212,8 @@ impl Confinement {
         self
     }
 
-    /// Returns true if `path` is one of the granted paths, or lies in a granted folder. Links in it are not followed.
+    /// Returns true if `path` is one of the granted paths, or lies in a granted folder. Links in `path` are not
+    /// followed.
     pub fn may_read(&self, path: &Path) -> bool {
         self.grants.iter().any(|grant| path.starts_with(&grant.path))
     }
@@ -222,8 +225,8 @@ impl Confinement {
         self
     }
 
-    /// Grants a folder for temporary files, which programs may write and get as `TMPDIR`. It should be private to
-    /// this server (mode 0700): what lies in `/tmp` belongs to others.
+    /// Grants a folder for temporary files, which programs may write and get as `TMPDIR`. The folder should be private
+    /// to this server (mode 0700). In `/tmp`, other users could create files.
     #[must_use]
     pub fn temp(mut self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -241,7 +244,8 @@ impl Confinement {
         self
     }
 
-    /// Leaves out namespaces, which end with this process, for a program that must be able to go on after it.
+    /// Leaves out namespaces, for a program that must be able to outlive this process. Namespaces end with this
+    /// process.
     ///
     /// If the level asks for them, they count as missing: without [`best_effort`](Self::best_effort) the program does not
     /// start.
@@ -268,8 +272,8 @@ impl Confinement {
     }
 
     /// Returns a confinement that grants less of the roots of [`project`](Self::project): only what lies in `read` can
-    /// be read, and only what lies in `write` can be read and written. A path outside the roots is not granted by being
-    /// named. System, caches and the temporary folder stay as they are.
+    /// be read, and only what lies in `write` can be read and written. Naming a path outside the roots does not grant
+    /// it. The grants of the system, the caches and the temporary folder do not change.
     ///
     /// `None` changes nothing: with `write` alone all roots stay readable. With `read` alone only what lies in
     /// `read` stays writable, since everything writable is readable too.

@@ -593,6 +593,9 @@ impl Driver {
                 }
             }
         }
+        if let Some(used) = reaped.and_then(|reaped| reaped.usage) {
+            self.shared.set_used(used);
+        }
         let mut state = self.shared.lock();
         let [stdout, stderr] = [0, 1].map(|index| {
             let complete = self.streams[index].complete;

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
 use crate::capture::OutputCapture;
-use crate::outcome::{Output, Stream};
+use crate::outcome::{Output, ResourceUsage, Stream};
 use crate::tree::{ProcessLeader, StdinPipe};
 
 /// A request of the handle or the runner to end a run.
@@ -40,6 +40,8 @@ pub(crate) struct RunState {
     pub(crate) stdin_written: AtomicU64,
     /// True if the handle was dropped before the end.
     pub(crate) abandoned: AtomicBool,
+    /// The resources that the program has used, once it was waited for.
+    used: OnceLock<ResourceUsage>,
 }
 
 /// The part of [`RunState`] under its lock.
@@ -92,7 +94,18 @@ impl RunState {
             stdin: tokio::sync::Mutex::new(stdin),
             stdin_written: AtomicU64::new(0),
             abandoned: AtomicBool::new(false),
+            used: OnceLock::new(),
         }
+    }
+
+    /// Returns the resources that the program has used, if they are known yet. The result may be taken before that is asked.
+    pub(crate) fn used(&self) -> Option<ResourceUsage> {
+        self.used.get().copied()
+    }
+
+    pub(super) fn set_used(&self, used: ResourceUsage) {
+        // A run ends once.
+        let _ = self.used.set(used);
     }
 
     /// Asks the driver to end the run. It has no effect once the run is over.

@@ -10,8 +10,8 @@ pub(super) const REDACTED: &str = "[redacted]";
 
 /// A redactor of one stream, which finds a secret also where chunks divide it.
 ///
-/// It holds back only what could be the beginning of a secret, until the next chunk decides, so that a prompt is seen
-/// at once. It never holds more than the length of the longest secret.
+/// The redactor holds back only bytes that could be the beginning of a secret, until the next chunk decides, so that a
+/// prompt is seen at once. The redactor never holds back more bytes than the longest secret has.
 #[derive(Clone)]
 pub struct StreamRedactor {
     matcher: Option<Arc<SecretMatcher>>,

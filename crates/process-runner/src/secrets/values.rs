@@ -10,9 +10,9 @@ use super::redactor::StreamRedactor;
 
 /// Values that must never appear in captured output, events, spill files, errors or debug text.
 ///
-/// Each value of at least 6 bytes is found as it is, in base64 and base64url (alone, or anywhere within
-/// a longer encoded text), percent-encoded and escaped as in a JSON string, and replaced by `[redacted]`.
-/// Shorter values are ignored. It is cheap to clone.
+/// Each value of at least 6 bytes is found as it is, in base64 and base64url (alone, or anywhere within a longer
+/// encoded text), percent-encoded and escaped as in a JSON string, and replaced by `[redacted]`. Shorter values are
+/// ignored. `Secrets` is cheap to clone.
 #[derive(Clone, Default)]
 pub struct Secrets {
     matcher: Option<Arc<SecretMatcher>>,

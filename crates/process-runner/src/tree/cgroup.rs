@@ -67,13 +67,16 @@ impl OwnCgroup {
         if !missing.is_empty() {
             return Err(CgroupUnavailable::NoControllers { path: shown(), missing: missing.join(", ") });
         }
+        // Access is tried and not derived from owner and mode: a container may mount the hierarchy read-only.
         for file in [".", "cgroup.procs", "cgroup.subtree_control"] {
             if accessat(&folder, file, Access::WRITE_OK, AtFlags::empty()).is_err() {
                 return Err(CgroupUnavailable::NotDelegated { path: shown() });
             }
         }
+        // Only the root of the hierarchy has no file `cgroup.type` (cgroups(7)).
         let is_root = accessat(&folder, "cgroup.type", Access::EXISTS, AtFlags::empty()).is_err();
         let own = Self { has_cpu: controllers.contains("cpu"), is_root, folder, path };
+        // Before anything is changed: foreign programs in this cgroup would have to be moved as well.
         if !own.is_root && !processes(own.folder.as_fd()).unwrap_or_default().into_iter().all(is_ours) {
             return Err(CgroupUnavailable::NotAlone { path: own.path.display().to_string() });
         }
@@ -109,6 +112,7 @@ impl OwnCgroup {
                 reason: error.to_string(),
             });
         }
+        // On its own: a cgroup without the controller of the processor still limits memory and processes.
         let has_cpu =
             self.has_cpu && write_file(self.folder.as_fd(), "cgroup.subtree_control", "+cpu").is_ok();
         Ok(Cgroups { folder: self.folder, has_cpu, next: AtomicU64::new(1), groups: Mutex::default() })
@@ -192,6 +196,7 @@ impl Cgroup {
 
     /// Moves the calling process into the group.
     pub(super) fn enter(&self) -> io::Result<()> {
+        // 0 stands for the process that writes.
         write_file(self.folder.as_fd(), "cgroup.procs", "0")
     }
 

@@ -307,7 +307,7 @@ fn find_marker(environment: &[u8], parent: Option<Pid>, query: &ScanQuery<'_>) -
 const MAX_FILE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Reads a file of `/proc` into `buffer`, whose memory is used again from process to process.
-fn read(proc: BorrowedFd<'_>, path: &str, buffer: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn read(proc: BorrowedFd<'_>, path: &str, buffer: &mut Vec<u8>) -> io::Result<()> {
     let file = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     buffer.clear();
     loop {

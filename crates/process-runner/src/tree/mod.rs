@@ -40,6 +40,10 @@ mod network_namespace;
 mod no_adoption;
 #[cfg(not(target_os = "linux"))]
 mod no_network_namespace;
+#[cfg(not(target_os = "linux"))]
+mod no_process_times;
+#[cfg(target_os = "linux")]
+mod process_times;
 mod protections;
 #[cfg(unix)]
 mod resolve;
@@ -111,6 +115,11 @@ pub(crate) use resources::{default_concurrency, exhausted_resource};
 pub(crate) use scan::{ProcessScan, ScanQuery, TreeMember};
 #[cfg(unix)]
 pub(crate) use sys::ignore_termination_signals;
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) use no_process_times::ProcessTimes;
+#[cfg(target_os = "linux")]
+pub(crate) use process_times::ProcessTimes;
 
 #[cfg(target_os = "linux")]
 pub(crate) use cgroup::LimitWatch;

@@ -1,10 +1,10 @@
 //! Opening a channel: the start of `connect`, the first message, and the text that comes before its answer.
 
+use super::Channel;
 use super::pending::PendingCalls;
 use super::reader::{self, LineSource};
 use super::supervisor::{self, LastLines};
 use super::writer::{self, Lines};
-use super::Channel;
 use crate::commands::{RemoteCommand, outcome};
 use crate::error::Error;
 use crate::opening::{OpenAnswer, OpenRequest, read_answer};
@@ -39,6 +39,7 @@ enum OpeningFault {
 }
 
 /// The parts of a new channel.
+#[derive(Clone, Copy)]
 pub(crate) struct ChannelOptions<'a> {
     pub(crate) runner: &'a Runner,
     pub(crate) request: &'a OpenRequest,

@@ -20,11 +20,12 @@ const SIGNED: &str = "rp1 ";
 /// Reads the marker in `folder`; `None` if there is none of the [`MARKER_NAMES`]. If there are both, both must be
 /// valid and name the same role.
 ///
-/// With a `key` a marker must be there, signed with it and not expired. `now` is the time it is judged at.
-/// Read it once, before anything is served.
+/// With a `key`, there must be a marker that is signed with the key and has not expired at the time `now`. Read the
+/// marker once, before anything is served.
 ///
-/// Not trusted: a link, anything that is no regular file, another owner than this process's user, one that
-/// others may write, hard links, a folder that others may write and that is not sticky, more than 512 bytes.
+/// A marker is not trusted if it is a link or no regular file, has hard links, has more than 512 bytes, belongs to
+/// another user than that of this process, may be written by others, or is in a folder that others may write and that
+/// is not sticky.
 ///
 /// # Errors
 /// The marker is there, or must be, and cannot be trusted.
@@ -61,8 +62,8 @@ pub fn find_marker(
 
 /// Reads the key for signed markers from a file that only its owner may read.
 ///
-/// # Errors
-/// It cannot be read, others may read it, or it has fewer than [`MIN_KEY_BYTES`] or more than 4096 bytes.
+/// # Errors The file cannot be read, others may read the file, or the key has fewer than [`MIN_KEY_BYTES`] or more than
+/// 4096 bytes.
 pub fn read_key(path: &Path) -> Result<Vec<u8>, MarkerError> {
     unix::read_key(path)
 }

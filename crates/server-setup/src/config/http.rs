@@ -68,6 +68,9 @@ pub struct HttpTable {
     pub max_bytes_per_second: Setting<u64>,
     /// Programs of all callers that run at once: 0 to 65,536; 256 by default.
     pub max_processes: Setting<u64>,
+    /// The part of `limits.max_concurrent_calls` that calls which run a program leave to others, so that a file is read at once
+    /// while builds run: 0 to 4,096; 16 by default. It is a quarter of those calls at most.
+    pub reserved_calls: Setting<u64>,
     /// The file in which the last use of each token is kept. None by default.
     pub token_usage: Setting<Option<PathBuf>>,
     /// A database for the audit, beside or instead of `policy.audit`: `sqlite:PATH` or `postgres://…`; a `$VARIABLE` is
@@ -127,6 +130,7 @@ impl Default for HttpTable {
             max_queue: default(1024),
             max_bytes_per_second: default(256 << 20),
             max_processes: default(256),
+            reserved_calls: default(16),
             token_usage: default(None),
             audit_database: default(None),
             public_url: default(None),

@@ -87,6 +87,7 @@ pub(super) const KEYS: &[&str] = &[
     "http.max_queue",
     "http.max_bytes_per_second",
     "http.max_processes",
+    "http.reserved_calls",
     "http.token_usage",
     "http.audit_database",
     "http.public_url",
@@ -288,6 +289,7 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
             visitor.visit(&mut http.max_bytes_per_second, within(1024..=1 << 40, " of bytes"))
         }
         "http.max_processes" => visitor.visit(&mut http.max_processes, within(0..=65_536, "")),
+        "http.reserved_calls" => visitor.visit(&mut http.reserved_calls, within(0..=4096, "")),
         "http.token_usage" => visitor.visit(&mut http.token_usage, any()),
         "http.audit_database" => visitor.visit(&mut http.audit_database, any()),
         "http.public_url" => visitor.visit(&mut http.public_url, any()),

@@ -10,7 +10,11 @@ use toml::de::DeValue;
 
 impl FileText<'_> {
     /// Reads the remotes of a file.
-    pub(super) fn apply_remotes(&self, config: &mut Config, value: &Spanned<DeValue<'_>>) -> Result<(), Error> {
+    pub(super) fn apply_remotes(
+        &self,
+        config: &mut Config,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<(), Error> {
         let not_a_table = |key: String, value: &Spanned<DeValue<'_>>| Error::Value {
             location: self.location(&value.span()),
             key,
@@ -25,10 +29,8 @@ impl FileText<'_> {
             let Some(table) = value.get_ref().as_table() else {
                 return Err(not_a_table(format!("remotes.{name}"), value));
             };
-            let mut remote = RemoteSettings::parse(&name, table, &value.span()).map_err(|source| Error::Remote {
-                location: self.location(&source.span),
-                name: name.clone(),
-                source,
+            let mut remote = RemoteSettings::parse(&name, table, &value.span()).map_err(|source| {
+                Error::Remote { location: self.location(&source.span), name: name.clone(), source }
             })?;
             if let Some(folder) = &mut remote.binaries {
                 *folder = normalize(&self.path.parent().unwrap_or(self.path).join(&*folder));

@@ -148,6 +148,7 @@ fn every_key_of_http_has_its_documented_default() {
     http.max_queue = 1024
     http.max_bytes_per_second = 268435456
     http.max_processes = 256
+    http.reserved_calls = 16
     http.token_usage = ""
     http.audit_database = [not shown]
     http.public_url = ""

@@ -120,7 +120,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_str().unwrap();
         let mut request = request(&[root]);
-        request.configuration = "toolsets = \"minimal\"\nlimits.call_timeout_ms = 5\npolicy.network = \"none\"".to_owned();
+        request.configuration =
+            "toolsets = \"minimal\"\nlimits.call_timeout_ms = 5\npolicy.network = \"none\"".to_owned();
         request.policy = Some("version = 1".to_owned());
         let settings = far_end_settings(PROGRAM, &request, &FarEndLimits::default()).unwrap();
         assert_eq!(settings.roots, [folder.path()]);
@@ -139,9 +140,12 @@ mod tests {
         std::os::unix::fs::symlink(&outside, inside.join("link")).unwrap();
         let limits = FarEndLimits::new(vec![inside.clone()], Some("readonly".to_owned()));
         let settings = |root: &Path| far_end_settings(PROGRAM, &request(&[root.to_str().unwrap()]), &limits);
-        let roles: Vec<String> = settings(&inside).unwrap().config.roles.into_iter().map(|role| role.value).collect();
+        let roles: Vec<String> =
+            settings(&inside).unwrap().config.roles.into_iter().map(|role| role.value).collect();
         assert_eq!(roles, ["worker", "readonly"]);
-        for root in [outside, inside.join("link"), inside.join("missing"), inside.join(".."), PathBuf::from("/")] {
+        for root in
+            [outside, inside.join("link"), inside.join("missing"), inside.join(".."), PathBuf::from("/")]
+        {
             assert!(matches!(settings(&root), Err(Error::RootNotAllowed { .. })), "{}", root.display());
         }
         assert_eq!(far_end_settings(PROGRAM, &request(&[]), &limits).unwrap().roots, [inside]);

@@ -15,7 +15,7 @@ use process_runner::Runner;
 use process_runner::guardian::GuardianProgram;
 use remotes::{LeaseFolder, OnProgress, OpenRequest, Remote, RemoteCall, RemoteOptions, RemoteSettings};
 use role_policy::{Caller, ToolFacts};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The tools that start what goes on after their call. A connection that is lost afterwards is told of.
@@ -55,12 +55,24 @@ pub fn open_request(
     request.roles = caller.roles().map(str::to_owned).collect();
     request.policy = match settings.config.policy.file.as_ref() {
         None => None,
-        Some(path) => Some(
-            trusted_text::read(path)
-                .map_err(|source| Error::File { role: "the policy", path: path.clone(), source })?,
-        ),
+        Some(path) => Some(trusted_text::read(path).map_err(|source| Error::File {
+            role: "the policy",
+            path: path.clone(),
+            source,
+        })?),
     };
     Ok(request)
+}
+
+/// Tells a remote of a policy that was read again, so that its next connection is judged by it there too. One that is not
+/// trusted holds here alone.
+pub fn policy_has_changed(remote: &Remote, path: &Path) {
+    match trusted_text::read(path) {
+        Ok(text) => remote.change_request(|request| request.policy = Some(text)),
+        Err(error) => {
+            tracing::warn!("the policy of connections to remotes stays as it was: {}", chain(&error))
+        }
+    }
 }
 
 /// Returns what makes calls on `remote`.
@@ -155,7 +167,8 @@ pub fn forwarded_tools(
     // The tools need a workspace to be made. None of them works here, so that nothing reaches it.
     let workspace = Arc::new(workspace(&settings)?);
     let confine = ConfinementPolicy::off("nothing is run here");
-    let toolsets = toolsets::all(&settings, &workspace, runner, confine, EnvironmentPolicy::default(), callers)?;
+    let toolsets =
+        toolsets::all(&settings, &workspace, runner, confine, EnvironmentPolicy::default(), callers)?;
     Ok(ForwardedTools::new(toolsets, remote))
 }
 
@@ -193,7 +206,9 @@ pub(crate) fn remote_server(mut settings: Settings, remote: RemoteSettings) -> R
     let caller = identity::caller(&settings, &loaded.policy).caller;
     let remote = connect_for(&settings, remote, &caller, "local".to_owned(), runner.clone())?;
     let ForwardedTools { toolsets, effects, roots } = ForwardedTools::new(toolsets, &remote);
-    let mut host = setup::host(&settings, loaded.policy).approvals(approvals::of_one(&settings, &workspace)).roots(roots);
+    let mut host = setup::host(&settings, loaded.policy)
+        .approvals(approvals::of_one(&settings, &workspace))
+        .roots(roots);
     for toolset in toolsets {
         host = host.toolset(toolset);
     }

@@ -134,8 +134,8 @@ impl Folder {
         self.open(name, OpenMode::Read)
     }
 
-    /// Opens `name`, which a listing of this folder said is a regular file, to read: by one system call. A link
-    /// is refused, and what is something else by now opens without waiting.
+    /// Opens `name`, which a listing of this folder said is a regular file, to read: by one system call. A link is
+    /// refused. If the name stands for something else by now, opening it does not wait.
     ///
     /// # Errors
     /// What `openat(2)` says.

@@ -24,8 +24,9 @@ impl FolderRules {
     /// Returns these rules with those of `folder` beneath. `read` reads one of its ignore files, and returns an empty one
     /// for a file that is not there.
     ///
-    /// Paths are relative to one root, which is `""`, and have slashes. `names` are the ignore files by precedence, and the
-    /// same ones for each folder: the files of the first name decide before those of the second, wherever they lie.
+    /// Paths are relative to one root, which is `""`, and have slashes. `names` are the names of ignore files by
+    /// precedence, and the same for each folder. All files of the first name decide before the files of the second
+    /// name, in whatever folder they are.
     ///
     /// # Errors
     /// The first error of `read`.
@@ -55,8 +56,8 @@ impl FolderRules {
         self.0.is_none()
     }
 
-    /// Returns true if the rules ignore `path`, which lies in the folder that they are of. All files of one name are asked,
-    /// from the nearest folder to the root, before those of the next name.
+    /// Returns true if the rules ignore `path`, which lies in the folder of the rules. All ignore files of one name
+    /// decide, from the nearest folder to the root, before the files of the next name.
     pub fn is_ignored(&self, path: &[u8], is_folder: bool) -> bool {
         let names = self.0.as_ref().map_or(0, |level| level.names);
         let decision = (0..names).find_map(|name| {

@@ -27,6 +27,6 @@ mod wildcard;
 pub use file::IgnoreFile;
 pub use folder_rules::FolderRules;
 
-/// The ignore file of a repository that is not part of its content. It counts for the whole repository, after every
-/// `.gitignore`.
+/// The ignore file of a repository that is not part of its content. The file applies to the whole repository, after
+/// every `.gitignore`.
 pub const GIT_INFO_EXCLUDE: &str = ".git/info/exclude";

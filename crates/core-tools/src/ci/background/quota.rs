@@ -44,6 +44,7 @@ impl BackgroundQuota {
     ///
     /// The limit of the owner, or that of all owners, is reached.
     pub(super) fn try_acquire(&self, owner: &str) -> Result<BackgroundPermit, CommandError> {
+        // The owner's first. If all permits are taken, dropping it gives the owner's permit back.
         let of_owner = self.try_acquire_for_owner(owner)?;
         let of_all = Arc::clone(&self.all)
             .try_acquire_owned()

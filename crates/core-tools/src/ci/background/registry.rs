@@ -90,11 +90,12 @@ impl BackgroundCommands {
         process
     }
 
-    /// Records what a command of `owner` has left running. It counts as one background command until it has ended.
+    /// Records the processes that a command of `owner` has left running. Together they count as one background command
+    /// until they have ended.
     ///
     /// # Errors
     ///
-    /// As many background commands of the owner run as may.
+    /// The owner has reached the limit of background commands.
     pub fn add_leftovers(&self, owner: &str, tree: &LeftoverTree) -> Result<(), CommandError> {
         tree.hold(self.quota.try_acquire(owner)?);
         let redactor = &self.commands.redactor;

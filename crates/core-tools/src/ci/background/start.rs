@@ -47,13 +47,13 @@ impl<'a> BackgroundStartContext<'a> {
 }
 
 impl BackgroundCommands {
-    /// Starts a command. It ends when it is stopped, at its own time limit, or with the registry. If the request says
-    /// so, waits until it is ready.
+    /// Starts a command. The command ends when it is stopped, at its time limit, or with the registry. If the request
+    /// says so, waits until the command is ready.
     ///
     /// # Errors
     ///
-    /// The command was refused or did not start, 32 of the owner's are running, the port to wait for is in use already,
-    /// or the wait was cancelled.
+    /// The command was refused or did not start, 32 commands of the owner are running, the port to wait for is in use
+    /// already, or the wait was cancelled.
     pub async fn start(
         &self,
         input: &StartCommand,

@@ -38,10 +38,11 @@ pub enum BuildError {
     },
     /// The ecosystem has no command for this goal in this project.
     #[error(
-        "there is nothing to {} in `{folder}`: {} has no command for {} there",
+        "there is nothing to {} in `{folder}`: {} has no command for {} there{}",
         goal.verb(),
         ecosystem.name(),
-        goal.tool()
+        goal.tool(),
+        scripts_text(scripts)
     )]
     NoCommand {
         /// The goal of the request.
@@ -50,6 +51,8 @@ pub enum BuildError {
         ecosystem: Ecosystem,
         /// The folder of the project.
         folder: String,
+        /// The scripts of the project's manifest, none of which is known to build it.
+        scripts: Vec<String>,
     },
     /// The manifest is too large to read.
     #[error("`{file}` in `{folder}` is too large to read: over {MAX_MANIFEST_BYTES} bytes")]
@@ -83,6 +86,18 @@ pub enum BuildError {
     /// The program did not start, or its run was lost.
     #[error(transparent)]
     Command(#[from] CommandError),
+}
+
+/// Returns the scripts that a caller may run as commands, as the end of a message.
+fn scripts_text(scripts: &[String]) -> String {
+    const MAX_NAMED: usize = 20;
+    let named: Vec<_> =
+        scripts.iter().take(MAX_NAMED).map(|name| format!("`{}`", name.escape_debug())).collect();
+    let more = if scripts.len() > MAX_NAMED { ", ..." } else { "" };
+    match named.is_empty() {
+        true => String::new(),
+        false => format!("; its scripts are {}{more}", named.join(", ")),
+    }
 }
 
 fn all_project_files() -> String {

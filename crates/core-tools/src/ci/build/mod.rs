@@ -1,6 +1,7 @@
 //! Builds a project, and fetches what it depends on, with the commands of its ecosystem.
 
 mod error;
+mod node_scripts;
 mod plan;
 mod report;
 mod run;

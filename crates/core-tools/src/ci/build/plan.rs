@@ -1,6 +1,7 @@
 //! The commands that build a project, or that fetch its dependencies.
 
 use super::error::BuildError;
+use super::node_scripts::NodeScripts;
 use super::report::BuildGoal;
 use super::target::BuildTarget;
 use crate::ci::ecosystem::Ecosystem;
@@ -13,6 +14,7 @@ pub(super) fn commands(goal: BuildGoal, target: &BuildTarget) -> Result<Vec<Vec<
     let BuildTarget { ecosystem, project, project_file, .. } = target;
     let ecosystem = *ecosystem;
     let tsc;
+    let scripts = NodeScripts::read(project);
     let commands: Vec<Vec<&str>> = match (ecosystem, goal) {
         (Ecosystem::Cargo, Build) => vec![vec!["cargo", "build", "--message-format=json"]],
         (Ecosystem::Cargo, Restore) => vec![vec!["cargo", "fetch"]],
@@ -21,14 +23,14 @@ pub(super) fn commands(goal: BuildGoal, target: &BuildTarget) -> Result<Vec<Vec<
             let command = if goal == Build { "build" } else { "restore" };
             vec![["dotnet", command].into_iter().chain(project_file.as_deref()).collect()]
         }
-        (Ecosystem::Node, Build) if has_build_script(project) => {
-            vec![vec![package_manager(project), "run", "build"]]
-        }
-        (Ecosystem::Node, Build) if project.contains("tsconfig.json") => {
-            tsc = typescript_compiler(project)?;
-            vec![vec!["node", &tsc, "--pretty", "false", "--noEmit"]]
-        }
-        (Ecosystem::Node, Build) => Vec::new(),
+        (Ecosystem::Node, Build) => match scripts.build_script() {
+            Some(script) => vec![vec![package_manager(project), "run", script]],
+            None if project.contains("tsconfig.json") => {
+                tsc = typescript_compiler(project)?;
+                vec![vec!["node", &tsc, "--pretty", "false", "--noEmit"]]
+            }
+            None => Vec::new(),
+        },
         (Ecosystem::Node, Restore) => vec![vec![package_manager(project), "install"]],
         (Ecosystem::Python, Build) => vec![vec![python(project), "-m", "build"]],
         (Ecosystem::Python, Restore) if project.contains("uv.lock") => vec![vec!["uv", "sync"]],
@@ -65,7 +67,8 @@ pub(super) fn commands(goal: BuildGoal, target: &BuildTarget) -> Result<Vec<Vec<
         if ecosystem == Ecosystem::Node && is_too_large(project, "package.json") {
             return Err(BuildError::ManifestTooLarge { file: "package.json", folder });
         }
-        return Err(BuildError::NoCommand { goal, ecosystem, folder });
+        let scripts = if ecosystem == Ecosystem::Node { scripts.names() } else { Vec::new() };
+        return Err(BuildError::NoCommand { goal, ecosystem, folder, scripts });
     }
     Ok(commands.into_iter().map(|words| words.into_iter().map(str::to_owned).collect()).collect())
 }
@@ -73,12 +76,6 @@ pub(super) fn commands(goal: BuildGoal, target: &BuildTarget) -> Result<Vec<Vec<
 fn is_too_large(project: &Project, file: &str) -> bool {
     let metadata = project.folder().join(file).and_then(|path| path.metadata());
     metadata.is_ok_and(|metadata| metadata.size > MAX_MANIFEST_BYTES)
-}
-
-fn has_build_script(project: &Project) -> bool {
-    let manifest = project.read("package.json").unwrap_or_default();
-    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap_or_default();
-    manifest.pointer("/scripts/build").is_some_and(serde_json::Value::is_string)
 }
 
 /// Returns the interpreter of the project's own environment, else the one on `PATH`.

@@ -75,6 +75,7 @@ impl ConfinementPolicy {
     /// Where confinement is off, no command starts unless this is [`NetworkAccess::Allow`].
     #[must_use]
     pub fn network(mut self, access: &NetworkAccess) -> Self {
+        // A deferred policy is replaced by its decision, which could otherwise not be narrowed for one caller.
         self.0 = self.mode().clone();
         match &mut self.0 {
             ConfinementState::Off { network, .. } => *network = network.narrowed_by(access),
@@ -108,8 +109,8 @@ impl ConfinementPolicy {
         self.map(|confinement| confinement.without(files))
     }
 
-    /// Lets commands start where the confinement can be enforced only in part, or not at all. They do not by
-    /// default. The [`Display`](fmt::Display) form says what is missing.
+    /// Lets commands start where the confinement can be enforced only in part, or not at all. By default, such commands
+    /// do not start. The [`Display`](fmt::Display) form says what is missing.
     #[must_use]
     pub fn best_effort(mut self, allowed: bool) -> Self {
         if let ConfinementState::On { best_effort, .. } = &mut self.0 {
@@ -196,8 +197,8 @@ impl ConfinementPolicy {
         }
     }
 
-    /// Returns true if commands that are started are confined, if only in part. They are not where confinement is off, or
-    /// where the system has not the means.
+    /// Returns true if commands that are started are confined, if only in part. False if confinement is off, or if
+    /// the system cannot confine.
     pub fn is_enforced(&self) -> bool {
         match self.mode() {
             ConfinementState::Off { .. } => false,

@@ -8,8 +8,8 @@ use std::path::Path;
 
 /// A folder for temporary files that only this user can enter (mode 0700, a name that cannot be guessed).
 ///
-/// Dropping it removes the folder with all that is in it. A server that is killed leaves it behind; the next one that
-/// makes such a folder beside it removes it.
+/// Dropping a `PrivateTempDir` removes the folder with its content. A killed server leaves its folder behind. The next
+/// server that makes a folder in the same place removes the folder of the killed server.
 #[derive(Debug)]
 pub struct PrivateTempDir {
     folder: tempfile::TempDir,
@@ -23,8 +23,8 @@ const PREFIX: &str = "core-tools-";
 const OWNER_FILE: &str = ".owner";
 
 impl PrivateTempDir {
-    /// Creates a temporary folder in `folder`, such as `XDG_RUNTIME_DIR` or `/tmp`, and removes those there that servers
-    /// of this user left behind.
+    /// Creates a temporary folder in `folder`, such as `XDG_RUNTIME_DIR` or `/tmp`, and removes the folders that killed
+    /// servers of this user left there.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ pub struct CommandScope {
     pub credentials: Vec<Arc<CredentialRule>>,
     /// Receives the connections that are refused while the caller's commands run.
     pub egress_log: Option<EgressLog>,
-    /// The principal of the caller, with whom no other shares a network. `None` for the one caller of a local server.
+    /// The principal of the caller. No other principal shares its network. `None` for the one caller of a local server.
     pub principal: Option<String>,
     /// System calls that commands may make beside the usual ones.
     pub system_calls: Vec<SystemCallPermission>,

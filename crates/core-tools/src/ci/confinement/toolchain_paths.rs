@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Paths of toolchains and their caches outside the system's folders. Confinement grants those that exist.
+/// Paths of toolchains and their caches outside the system's folders. Confinement grants the paths that exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ToolchainPaths {
@@ -127,12 +127,11 @@ const WRITTEN_VARIABLES: [&str; 10] = [
 ];
 
 impl ToolchainPaths {
-    /// Returns the usual paths of a user with this home folder, and those that the environment names.
-    /// `variable` looks up a variable (`PATH`, `CARGO_HOME`, `RUSTUP_HOME`, `GOPATH`, `XDG_CACHE_HOME` and the
-    /// like).
+    /// Returns the usual paths of a user with this home folder, and the paths that the environment names. `variable`
+    /// looks up a variable (`PATH`, `CARGO_HOME`, `RUSTUP_HOME`, `GOPATH`, `XDG_CACHE_HOME` and the like).
     ///
-    /// Folders of tokens and keys (`.ssh`, `.config/gh`, `.npmrc`, `.cargo/credentials.toml`) are not among
-    /// them. A path that contains the home folder, is relative or does not exist is left out.
+    /// Folders of tokens and keys (`.ssh`, `.config/gh`, `.npmrc`, `.cargo/credentials.toml`) are never among the
+    /// paths. A path that contains the home folder, is relative or does not exist is left out.
     pub fn discover(home: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let folder = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let beneath =

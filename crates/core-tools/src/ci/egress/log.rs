@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// The most different refusals that are kept; the others are counted.
 const MAX_KEPT: usize = 20;
 
-/// The connections that were refused while a call ran. Clones share it.
+/// The connections that were refused while a call ran. Clones share one log.
 ///
-/// Calls of one caller with the same hosts share a proxy: each of those that run at the time of a refusal gets it.
+/// Calls of one caller with the same hosts share a proxy. A refusal is in the log of each call that runs at the time.
 #[derive(Clone, Debug, Default)]
 pub struct EgressLog(Arc<Mutex<Refusals>>);
 

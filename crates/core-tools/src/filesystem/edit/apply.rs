@@ -4,7 +4,9 @@ use std::io::Read;
 use std::time::Duration;
 
 use similar::TextDiff;
+use tokio_util::sync::CancellationToken;
 
+use super::by_pattern::replace_by_pattern;
 use super::insert::insert;
 use super::problem::EditProblem;
 use super::replace::{EditedText, replace};
@@ -24,8 +26,9 @@ const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
 /// Unchanged lines shown around each change, as in `diff -u`.
 const CONTEXT_LINES: usize = 3;
 
-/// Edits a text file. Edits are made in order, each on the result of those before it; if one fails, nothing
-/// is written. The write is atomic, keeps permissions, and follows a link to its file.
+/// Edits a text file, or by a pattern the text files below a folder. Edits are made in order, each on the result of the
+/// edits before. If one edit fails, nothing is written. The write is atomic, keeps permissions, and follows a link to
+/// its file.
 ///
 /// Text is matched exactly, byte by byte, save for line endings: in a file with CRLF, LF in `old_string`
 /// matches it, and LF in `new_string` is written as CRLF. Concurrent calls on one file run one after the
@@ -35,7 +38,7 @@ const CONTEXT_LINES: usize = 3;
 /// The path, a binary file, one over 64 MiB, masks of secrets, and every
 /// [`EditProblem`](crate::filesystem::EditProblem).
 pub fn edit_file(workspace: &Workspace, input: &EditFile) -> Result<EditResult, Error> {
-    edit(workspace, input, None)
+    edit(workspace, input, None, &CancellationToken::new())
 }
 
 /// Edits a text file as [`edit_file`] does, for a caller that sees it as `redactor` masks it. No edit takes a secret of the
@@ -48,11 +51,20 @@ pub fn edit_file_with_secrets(
     workspace: &Workspace,
     input: &EditFile,
     redactor: &Redactor,
+    cancel: &CancellationToken,
 ) -> Result<EditResult, Error> {
-    edit(workspace, input, Some(redactor))
+    edit(workspace, input, Some(redactor), cancel)
 }
 
-fn edit(workspace: &Workspace, input: &EditFile, redactor: Option<&Redactor>) -> Result<EditResult, Error> {
+fn edit(
+    workspace: &Workspace,
+    input: &EditFile,
+    redactor: Option<&Redactor>,
+    cancel: &CancellationToken,
+) -> Result<EditResult, Error> {
+    if let Some(pattern) = input.pattern()? {
+        return replace_by_pattern(workspace, input, pattern, redactor, cancel);
+    }
     let changes = input.changes()?;
     let path = workspace.locate(&input.path)?;
     // Before anything else, for the hint that goes with a missing file.
@@ -160,11 +172,16 @@ pub(in crate::filesystem) fn unified_diff(old: &[u8], new: &[u8], path: &str) ->
 
 /// Cuts a difference that is too long after a whole line. Returns the note that says so.
 pub(in crate::filesystem) fn truncate_diff(diff: &mut String) -> Option<String> {
-    if diff.len() <= MAX_TEXT_BYTES {
+    truncate_diff_to(diff, MAX_TEXT_BYTES)
+}
+
+/// Cuts a difference of more than `max_bytes` after a whole line. Returns the note that says so.
+pub(super) fn truncate_diff_to(diff: &mut String, max_bytes: usize) -> Option<String> {
+    if diff.len() <= max_bytes {
         return None;
     }
     let full_bytes = diff.len();
-    let end = diff.floor_char_boundary(MAX_TEXT_BYTES);
+    let end = diff.floor_char_boundary(max_bytes);
     diff.truncate(diff[..end].rfind('\n').map_or(end, |newline| newline + 1));
     Some(format!("the first {} of {full_bytes} bytes of the diff are given", diff.len()))
 }

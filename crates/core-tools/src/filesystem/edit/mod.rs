@@ -1,11 +1,14 @@
-//! `edit_file`: replaces exact pieces of a text file or inserts lines, all or none, and returns the difference.
+//! `edit_file`: replaces exact pieces of a text file, inserts lines, or replaces the matches of a pattern in several files, all
+//! or none, and returns the difference.
 
 mod apply;
+mod by_pattern;
 mod insert;
 mod line_numbers;
 mod nearest;
 mod problem;
 mod replace;
+mod replacement;
 mod request;
 mod secrets;
 #[cfg(test)]

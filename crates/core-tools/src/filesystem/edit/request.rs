@@ -4,13 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::filesystem::error::Error;
+use crate::filesystem::glob::GlobList;
 
 /// A text file and the changes to make in it: several replacements, one replacement, or an insertion.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EditFile {
-    /// Path of the file, relative to the first root or absolute.
+    /// Path of the file, relative to the first root or absolute; with `pattern` also a folder, for all text files below it.
     pub path: String,
     /// Exact text to replace, without line numbers. It must occur once in the file; add lines around it until it does.
     pub old_string: Option<String>,
@@ -25,6 +26,12 @@ pub struct EditFile {
     /// Several replacements in one call, made in order, all or none: `[{"old_string": "a", "new_string": "b"}]`.
     #[serde(default)]
     pub edits: Vec<Edit>,
+    /// Instead of `old_string`: a regular expression as in search_files. `new_string` replaces each match; `$1` or `${name}`
+    /// is a group of it, `$$` a dollar sign.
+    pub pattern: Option<String>,
+    /// With `pattern` and a folder: changes only these files, as in search_files.
+    #[serde(default)]
+    pub include: GlobList,
     /// Returns the diff and writes nothing. Default false.
     #[serde(default)]
     pub dry_run: bool,
@@ -39,6 +46,41 @@ impl EditFile {
     /// An input that inserts the lines of `text` after line `line` of the file at `path`; 0 is its start.
     pub fn insertion(path: impl Into<String>, line: i64, text: impl Into<String>) -> Self {
         Self { path: path.into(), insert_line: Some(line), new_string: Some(text.into()), ..Self::default() }
+    }
+
+    /// An input that replaces each match of `pattern` in the file at `path`, or in the text files below that folder.
+    pub fn by_pattern(
+        path: impl Into<String>,
+        pattern: impl Into<String>,
+        replacement: impl Into<String>,
+    ) -> Self {
+        let (pattern, new_string) = (Some(pattern.into()), Some(replacement.into()));
+        Self { path: path.into(), pattern, new_string, ..Self::default() }
+    }
+
+    /// Returns the pattern and the text in the place of a match, if the input has a pattern.
+    ///
+    /// # Errors
+    /// The text is missing, or another form of input is given too.
+    pub(super) fn pattern(&self) -> Result<Option<(&str, &str)>, Error> {
+        let Some(pattern) = self.pattern.as_deref().filter(|pattern| !pattern.is_empty()) else {
+            return match self.include.0.is_empty() {
+                true => Ok(None),
+                false => Err(Error::Parameters("`include` goes with `pattern` and a folder in `path`")),
+            };
+        };
+        let has_other = self.old_string.as_deref().is_some_and(|old| !old.is_empty())
+            || self.insert_line.is_some()
+            || !self.edits.is_empty();
+        if has_other {
+            return Err(Error::Parameters(
+                "give either `pattern` and `new_string`, or `old_string`, `insert_line` or `edits`",
+            ));
+        }
+        let replacement = self.new_string.as_deref().ok_or(Error::Parameters(
+            "`new_string` is missing: the text in the place of each match of `pattern`, empty to remove it",
+        ))?;
+        Ok(Some((pattern, replacement)))
     }
 
     /// Returns the changes that the input asks for.
@@ -81,7 +123,8 @@ impl EditFile {
                 Ok(vec![EditChange::Replace { old: "", new, all: false }])
             }
             (None, _, None) => Err(Error::Parameters(
-                "no change is given: give `old_string` and `new_string`, `insert_line` and `new_string`, or `edits`",
+                "no change is given: give `old_string` and `new_string`, `insert_line` and `new_string`, `pattern` and \
+                 `new_string`, or `edits`",
             )),
         }
     }

@@ -56,6 +56,20 @@ impl FileSecrets {
         });
     }
 
+    /// Returns true if no secret has a byte between `from` and `to` of `text`. An empty place within one has none of its own,
+    /// and still takes it apart.
+    pub(super) fn are_apart_from(&self, text: &[u8], from: usize, to: usize) -> bool {
+        if self.by_beginning.is_empty() {
+            return true;
+        }
+        let starts = from.saturating_sub(self.longest)..to.max(from + 1);
+        let secrets = starts.filter_map(|start| Some((start, start + self.longest_at(text, start)?.len())));
+        let touches = |(start, end): (usize, usize)| {
+            if from == to { start < from && from < end } else { start < to && from < end }
+        };
+        !secrets.into_iter().any(touches)
+    }
+
     /// Returns `text` without the secrets.
     pub(super) fn masked<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         if self.by_beginning.is_empty() {

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::filesystem::limits::MAX_TEXT_BYTES;
 use crate::filesystem::testing::{ProjectFixture, chain};
+use tokio_util::sync::CancellationToken;
 
 fn edit(old: &str, new: &str) -> Edit {
     Edit::new(old, new)
@@ -292,7 +293,7 @@ fn no_edit_takes_a_secret_apart_or_shows_one() {
     let redactor = crate::redact::Redactor::new(crate::redact::RedactionOptions::default()).unwrap();
     let run = |edits: Vec<Edit>| {
         let input = EditFile { dry_run: true, ..EditFile::new("f", edits) };
-        let result = edit_file_with_secrets(&project.workspace, &input, &redactor);
+        let result = edit_file_with_secrets(&project.workspace, &input, &redactor, &CancellationToken::new());
         let told = result.map(|edited| edited.to_text()).map_err(|error| chain(&error));
         let shown = told.as_ref().unwrap_or_else(|told| told).clone();
         // As it leaves the server.
@@ -319,4 +320,90 @@ fn no_edit_takes_a_secret_apart_or_shows_one() {
     // Right and wrong guesses are told apart by nothing.
     let guesses = ["= \"h", "= \"x"].map(|guess| run(vec![edit(guess, "y")]).1.replace(guess, ""));
     assert_eq!(guesses[0], guesses[1]);
+}
+
+fn by_pattern(project: &ProjectFixture, path: &str, pattern: &str, new: &str) -> Result<EditResult, String> {
+    run_input(project, &EditFile::by_pattern(path, pattern, new))
+}
+
+#[test]
+fn a_pattern_is_replaced_in_all_files_of_a_folder_with_its_groups() {
+    let project = ProjectFixture::with(&[
+        ("src/a.rs", "old_name(1); old_name(2);\n"),
+        ("src/deep/b.rs", "x.old_name(y)\r\nother\r\n"),
+        ("src/c.txt", "old_name(3)\n"),
+        ("src/binary", "old_name(\0)\n"),
+        ("target/d.rs", "old_name(4)\n"),
+        (".gitignore", "target\n"),
+    ]);
+    std::fs::create_dir(project.at(".git")).unwrap();
+    let mut input = EditFile::by_pattern(".", r"old_name\((\w)\)", "new_name(${1}0)");
+    input.include = serde_json::from_value(serde_json::json!(["*.rs"])).unwrap();
+    let dry = run_input(&project, &EditFile { dry_run: true, ..input.clone() }).unwrap();
+    assert_eq!((dry.replacements, project.text("src/a.rs").contains("old")), (3, true));
+    let edited = run_input(&project, &input).unwrap();
+    assert_eq!(project.text("src/a.rs"), "new_name(10); new_name(20);\n");
+    assert_eq!(project.text("src/deep/b.rs"), "x.new_name(y0)\r\nother\r\n");
+    assert_eq!(project.text("src/c.txt"), "old_name(3)\n", "not included");
+    assert_eq!(project.text("target/d.rs"), "old_name(4)\n", "ignored");
+    assert_eq!(edited.replacements, 3);
+    assert!(
+        edited.notes.iter().any(|note| note == "2 files: src/a.rs (2), src/deep/b.rs (1)"),
+        "{:?}",
+        edited.notes
+    );
+    assert!(edited.diff.contains("+new_name(10); new_name(20);"), "{}", edited.diff);
+}
+
+#[test]
+fn a_pattern_is_matched_line_by_line_unless_it_has_a_line_break() {
+    let project = ProjectFixture::with(&[("f", "a  \n\nb \n")]);
+    by_pattern(&project, "f", r"\s+$", "").unwrap();
+    assert_eq!(project.text("f"), "a\n\nb\n");
+    by_pattern(&project, "f", "^", "> ").unwrap();
+    assert_eq!(project.text("f"), "> a\n> \n> b\n");
+    project.put("f", "a,\r\nb,\r\n");
+    by_pattern(&project, "f", r"a,\nb", "c\nd").unwrap();
+    assert_eq!(project.text("f"), "c\r\nd,\r\n");
+}
+
+#[test]
+fn a_pattern_that_changes_nothing_or_is_wrong_is_an_error_and_nothing_is_written() {
+    let project = ProjectFixture::with(&[("f", "abc\n"), ("g", "abc\n")]);
+    for (pattern, new, expected) in [
+        ("x+", "y", "no text at `f` matches `pattern`"),
+        ("b", "b", "or the text in its place is the same"),
+        ("(", "y", "is no regular expression"),
+        ("(b)", "$1x", "refers to the group `1x`"),
+        ("(b)", "$2", "refers to the group `2`"),
+        ("b", "[redacted:secret]", "the mask shown in place of a secret"),
+    ] {
+        let error = by_pattern(&project, "f", pattern, new).unwrap_err();
+        assert!(error.contains(expected), "{pattern}: {error}");
+    }
+    let both = EditFile { old_string: Some("a".to_owned()), ..EditFile::by_pattern("f", "b", "c") };
+    assert!(run_input(&project, &both).unwrap_err().contains("give either `pattern`"));
+    let missing = EditFile { new_string: None, ..EditFile::by_pattern("f", "b", "c") };
+    assert!(run_input(&project, &missing).unwrap_err().contains("`new_string` is missing"));
+    // One of the files cannot be changed: none is.
+    let protecting = crate::workspace::Workspace::new([project.at(".")]).unwrap().protect([project.at("g")]);
+    edit_file(&protecting, &EditFile::by_pattern(".", "b", "x")).unwrap_err();
+    assert_eq!(project.text("f"), "abc\n");
+}
+
+#[test]
+fn a_pattern_touches_no_secret() {
+    let token = format!("ghp_{}", "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5");
+    let text = format!("TOKEN={token}\nname = a\n");
+    let project = ProjectFixture::with(&[("f", text.as_str())]);
+    let redactor = crate::redact::Redactor::new(crate::redact::RedactionOptions::default()).unwrap();
+    for (pattern, new) in [("(ghp_)(.*)", "$1 $2"), ("(B3d)", "$1 "), ("ghp", "x"), ("(?:)", " ")] {
+        let input = EditFile::by_pattern("f", pattern, new);
+        let result = edit_file_with_secrets(&project.workspace, &input, &redactor, &CancellationToken::new());
+        assert!(project.text("f").contains(&token), "{pattern}: {result:?}");
+        project.put("f", &text);
+    }
+    let input = EditFile::by_pattern("f", "a$", "b");
+    edit_file_with_secrets(&project.workspace, &input, &redactor, &CancellationToken::new()).unwrap();
+    assert_eq!(project.text("f"), format!("TOKEN={token}\nname = b\n"));
 }

@@ -125,7 +125,7 @@ fn outline_file(path: &ConfinedPath) -> OutlinedFile {
     }
 }
 
-fn read(path: &ConfinedPath) -> Result<String, Error> {
+pub(super) fn read(path: &ConfinedPath) -> Result<String, Error> {
     let (file, metadata) = path.open_read()?;
     let shown = path.display_path();
     if metadata.size > MAX_FILE_BYTES {
@@ -175,6 +175,7 @@ fn fit(outlined: &mut OutlinedFiles) {
     if bytes(outlined) <= MAX_TEXT_BYTES {
         return;
     }
+    // A single file keeps its nested definitions: they are what a caller wants of it.
     if outlined.files.len() > 1 {
         for file in &mut outlined.files {
             file.definitions.retain(|definition| definition.depth == 0);
@@ -188,6 +189,7 @@ fn fit(outlined: &mut OutlinedFiles) {
         free = free.saturating_sub(bytes);
         fits
     });
+    // At least one file stays, and is then shortened itself.
     let kept = fitting.count().max(1);
     let left_out = outlined.files.len() - kept;
     if left_out > 0 {
@@ -200,6 +202,7 @@ fn fit(outlined: &mut OutlinedFiles) {
     if let [only] = outlined.files.as_mut_slice() {
         let total = only.definitions.len();
         while only.to_text(u64::MAX).len() > MAX_TEXT_BYTES && !only.definitions.is_empty() {
+            // By a quarter each time. One by one, the text would be made as often as there are definitions.
             only.definitions.truncate(only.definitions.len() * 3 / 4);
         }
         if only.definitions.len() < total {

@@ -112,3 +112,17 @@ fn an_outline_is_bounded_by_leaving_out_what_is_nested_and_then_files() {
         text.len()
     );
 }
+
+#[test]
+fn functions_within_a_long_function_are_told_and_those_within_a_short_one_are_not() {
+    let long = format!(
+        "function outer() {{\n  const x = 1;\n  function first() {{\n    return 1;\n  }}\n{}  if (x) {{\n    function second() {{}}\n  }}\n}}\n",
+        "  x;\n".repeat(60)
+    );
+    let short = "function outer() {\n  function first() {}\n}\n";
+    let project = ProjectFixture::with(&[("long.js", long.as_str()), ("short.js", short)]);
+    assert_eq!(
+        outline(&project, &["long.js", "short.js"]),
+        "==> long.js (69 lines) <==\n1-69 function outer()\n  3-5 function first()\n  67 function second()\n==> short.js (3 lines) <==\n1-3 function outer()\n"
+    );
+}

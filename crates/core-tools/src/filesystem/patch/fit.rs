@@ -65,6 +65,7 @@ fn place_all(
         match place(file, hunk, cursor, shift) {
             Ok(place) => {
                 cursor = cursor.max(place.start + place.length);
+                // A hunk without old lines stands where its header says, so it shows nothing of a shift.
                 if let Some(first_line) = hunk.first_line.filter(|_| place.length > 0) {
                     shift = signed(place.start) - (signed(first_line) - 1);
                 }
@@ -77,6 +78,7 @@ fn place_all(
 }
 
 fn signed(number: usize) -> i64 {
+    // A quarter of the range, so that a sum with a shift cannot overflow.
     i64::try_from(number).unwrap_or(i64::MAX / 4).min(i64::MAX / 4)
 }
 
@@ -101,6 +103,8 @@ fn place(
         return Ok(HunkPlace { start, length: 0, note: None });
     }
     let from = anchored.as_ref().ok().copied().flatten().unwrap_or(cursor);
+    // The strictest comparison that finds anything decides. A looser one could find more places and make the hunk
+    // ambiguous.
     for leniency in Leniency::ALL {
         let found = file.find_all(&old, leniency);
         if found.is_empty() {

@@ -69,7 +69,7 @@ pub struct NearestHunkPlace {
     pub line: usize,
     /// The number of lines of the hunk that must stand there.
     pub total: usize,
-    /// The number of those that differ.
+    /// The number of lines that differ.
     pub different: usize,
     /// The first of them: the number of the line in the file, its text if there is one, and what the patch expects.
     pub lines: Vec<(usize, Option<String>, String)>,

@@ -13,6 +13,7 @@ mod misfit;
 mod parse;
 mod plan;
 mod request;
+mod rewrite;
 mod run;
 mod syntax;
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod unified;
 
 pub use misfit::{HunkProblem, PatchProblem};
 pub use request::{ApplyPatch, PatchAction, PatchResult, PatchedFile};
+pub(super) use rewrite::{RewrittenFiles, rewrite_files};
 pub use run::apply_patch;
 #[cfg(feature = "mcp")]
 pub(crate) use run::patched_paths;

@@ -86,6 +86,7 @@ impl<'a> PatchPlan<'a> {
                 FilePatch::Delete { path, hunks } => plan.delete(path, hunks),
                 FilePatch::Update { path, move_to, hunks } => plan.update(path, move_to.as_deref(), hunks),
             };
+            // The other files are tried all the same, so that the error names everything that does not fit.
             if let Err(error) = planned {
                 let path = path_of(patch).to_owned();
                 plan.problems.push(PatchProblem {
@@ -191,6 +192,22 @@ impl<'a> PatchPlan<'a> {
         Ok(())
     }
 
+    /// Gives the file at `path` the content that `rewrite` makes of its own, if it makes any.
+    pub(super) fn rewrite(
+        &mut self,
+        path: &str,
+        rewrite: &mut impl FnMut(&str, &[u8]) -> Result<Option<Vec<u8>>, Error>,
+    ) -> Result<(), Error> {
+        let index = self.open(path, PatchLinkTreatment::Follow)?;
+        let Some(content) = self.content(index)? else { return self.missing(path) };
+        let shown = self.files[index].path.display_path();
+        if let Some(rewritten) = rewrite(&shown, &content)? {
+            let model = self.files[index].existing.as_ref().map(|existing| existing.metadata.clone());
+            self.write(index, rewritten, model);
+        }
+        Ok(())
+    }
+
     /// Applies the hunks of one file. Returns nothing if they do not fit, which is then among the problems.
     fn apply(&mut self, path: &str, content: &[u8], hunks: &[Hunk]) -> Option<Vec<u8>> {
         let mut problem = |hunk: Option<usize>, problem: HunkProblem| {
@@ -229,6 +246,7 @@ impl<'a> PatchPlan<'a> {
             PatchLinkTreatment::Follow => path.resolved()?,
             PatchLinkTreatment::OwnName => path.resolved_name()?,
         };
+        // Two spellings of one file are one entry. Otherwise the second part of a patch would undo the first.
         if let Some(index) = self.by_place.get(&place) {
             return Ok(*index);
         }
@@ -334,6 +352,7 @@ fn read_text(existing: &mut ExistingPatchFile, limit: u64) -> Result<Vec<u8>, Er
         let advice = "; a patch changes text";
         return Err(Error::Binary { path, kind, size: metadata.size, advice });
     }
+    // Of the file that was read: the patch is written only if the file is still the same.
     existing.metadata = metadata;
     Ok(content)
 }

@@ -13,9 +13,9 @@ use crate::workspace::{TargetFile, TargetLocks, Workspace};
 /// changed, and all parts that do not fit are reported.
 ///
 /// Lines are compared exactly, then without blanks at their ends, then without indentation, then with typographic
-/// characters as those of ASCII; what stays is written as the file has it. Line ends and permissions stay. Each file is
-/// replaced in one step; if a step fails, those before it are undone. A process that is killed between two steps leaves
-/// some files new and others old, each whole.
+/// characters read as their ASCII equivalents. Lines that the patch keeps stay as they are in the file. Line ends and
+/// permissions stay. Each file is replaced in one step; if a step fails, the earlier steps are undone. A process that
+/// is killed between two steps leaves some files in the new state and others in the old state, each file complete.
 ///
 /// # Errors
 /// [`Error::PatchSyntax`], [`Error::Patch`], and every failure to write.
@@ -36,7 +36,12 @@ pub fn apply_patch(workspace: &Workspace, input: &ApplyPatch) -> Result<PatchRes
 
 /// Locks the files that exist. A new one needs no lock: it takes its name only if the name is free.
 fn lock(workspace: &Workspace, patches: &[FilePatch]) -> TargetLocks {
-    let located = patches.iter().flat_map(paths).filter_map(|path| workspace.locate(path).ok());
+    lock_files(workspace, patches.iter().flat_map(paths))
+}
+
+/// Locks the files at these paths that exist.
+pub(super) fn lock_files<'a>(workspace: &Workspace, paths: impl Iterator<Item = &'a str>) -> TargetLocks {
+    let located = paths.filter_map(|path| workspace.locate(path).ok());
     // Both the link and the file that it leads to.
     let targets = located.flat_map(|path| [path.target(), path.own_target()].into_iter().flatten());
     TargetFile::lock_all(targets)
@@ -51,7 +56,7 @@ fn paths(patch: &FilePatch) -> Vec<&str> {
     }
 }
 
-fn file_diff(file: &PlannedPatchFile) -> String {
+pub(super) fn file_diff(file: &PlannedPatchFile) -> String {
     let old = file.existing.as_ref().and_then(|existing| existing.content.as_deref()).unwrap_or_default();
     match &file.state {
         PatchedFileState::AsItIs => String::new(),

@@ -88,6 +88,16 @@ impl MatchCollector {
         all
     }
 
+    /// Returns the paths of the files that are kept, in their order, and the number of all files.
+    pub(super) fn into_paths(self, start: &ConfinedPath) -> (Vec<String>, u64) {
+        let start = start.display_path();
+        let path = |file: &FileMatches| match file.key.is_empty() {
+            true => start.clone(),
+            false => display_path(&start, &file.key),
+        };
+        (self.kept.iter().map(path).collect(), self.files)
+    }
+
     /// Renders the matches, with notes for what is left out.
     pub(super) fn into_result(
         self,

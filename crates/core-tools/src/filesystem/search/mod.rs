@@ -15,5 +15,7 @@ mod symbols;
 mod tests;
 mod worker;
 
+pub(super) use query::with_any_line_end;
 pub use request::{CaseMode, SearchFiles, SearchMode, SearchResult};
+pub(super) use run::files_with_matches;
 pub use run::search_files;

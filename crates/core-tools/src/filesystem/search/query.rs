@@ -66,7 +66,7 @@ fn has_line_break(input: &SearchFiles) -> bool {
 }
 
 /// Returns a regular expression in which each line break outside of a class also matches that of Windows.
-fn with_any_line_end(pattern: &str) -> String {
+pub(in crate::filesystem) fn with_any_line_end(pattern: &str) -> String {
     let mut expression = String::with_capacity(pattern.len() + 8);
     let mut class_depth = 0_usize;
     let mut characters = pattern.chars();

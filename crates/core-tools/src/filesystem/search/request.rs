@@ -45,7 +45,7 @@ pub struct SearchFiles {
     #[serde(default)]
     pub symbol: bool,
     /// The most lines, or files, in the answer. Default 200.
-    #[schemars(range(min = 1, max = 10_000))]
+    #[schemars(range(min = 1, max = 10_000), extend("unlisted" = true))]
     pub max_results: Option<i64>,
     /// Also searches what .gitignore names.
     #[schemars(extend("unlisted" = true))]

@@ -8,7 +8,7 @@ use super::request::{SearchFiles, SearchResult};
 use super::worker::SearchWorker;
 use crate::filesystem::error::Error;
 use crate::filesystem::walk::{WalkFilter, WalkOutcome, walk};
-use crate::workspace::{PathKind, Workspace};
+use crate::workspace::{ConfinedPath, PathKind, Workspace};
 
 /// Searches files line by line, or across lines if the pattern asks for it, and shows the first matches in the order of path and line.
 ///
@@ -25,19 +25,44 @@ pub fn search_files(
 ) -> Result<SearchResult, Error> {
     let start = workspace.locate(&input.path)?;
     let query = SearchQuery::new(input, cancel)?;
+    let (matches, unreadable_folders) = run(&start, input, &query)?;
+    Ok(matches.into_result(&start, input, query.max_results, unreadable_folders))
+}
+
+/// Returns the paths of the files that match, in their order, and the number of all of them, which may be larger.
+///
+/// # Errors
+/// As [`search_files`].
+pub(in crate::filesystem) fn files_with_matches(
+    workspace: &Workspace,
+    input: &SearchFiles,
+    cancel: &CancellationToken,
+) -> Result<(Vec<String>, u64), Error> {
+    let start = workspace.locate(&input.path)?;
+    let query = SearchQuery::new(input, cancel)?;
+    let (matches, _) = run(&start, input, &query)?;
+    Ok(matches.into_paths(&start))
+}
+
+fn run(
+    start: &ConfinedPath,
+    input: &SearchFiles,
+    query: &SearchQuery<'_>,
+) -> Result<(MatchCollector, u64), Error> {
+    let cancel = query.cancel;
     let (matches, unreadable_folders) = if start.metadata()?.kind == PathKind::Directory {
         let filter = WalkFilter { gitignore: !input.include_ignored, hidden: true };
         let WalkOutcome { visitors, unreadable_folders } =
-            walk(&start, filter, cancel, || SearchWorker::new(&query))?;
+            walk(start, filter, cancel, || SearchWorker::new(query))?;
         let parts = visitors.into_iter().map(SearchWorker::into_matches);
-        (MatchCollector::merge(parts, &query), unreadable_folders)
+        (MatchCollector::merge(parts, query), unreadable_folders)
     } else {
-        let mut worker = SearchWorker::new(&query);
-        worker.search_one(&start)?;
+        let mut worker = SearchWorker::new(query);
+        worker.search_one(start)?;
         (worker.into_matches(), 0)
     };
     if cancel.is_cancelled() {
         return Err(Error::Cancelled);
     }
-    Ok(matches.into_result(&start, input, query.max_results, unreadable_folders))
+    Ok((matches, unreadable_folders))
 }

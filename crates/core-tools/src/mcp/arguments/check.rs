@@ -25,6 +25,7 @@ pub(crate) fn normalise(
     schema: &JsonSchemaObject,
     mut arguments: Map<String, Value>,
 ) -> Result<Map<String, Value>, InvalidArguments> {
+    // Taken out first: the flag is no parameter of this tool, and would be an unknown member.
     let wants_background = take_flag(tool, schema, &mut arguments);
     // Kept only for a call that has unknown members, which the error may then name rightly.
     let original = has_other_names(schema, &arguments).then(|| arguments.clone());

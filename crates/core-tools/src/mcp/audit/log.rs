@@ -20,9 +20,10 @@ pub enum AuditFailureMode {
 
 /// The file that calls are recorded in. Cheap to clone.
 ///
-/// A line holds the time, principal, session, roles, tool, decision, rule, outcome, duration, bytes, and of the arguments
-/// what the [`AuditLevel`](super::AuditLevel) of the host says. Each is linked to the one before it. The file is made 0600;
-/// at [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES) it is renamed to `NAME.1`, and so on to `NAME.5`.
+/// A line holds the time, principal, session, roles, tool, decision, rule, outcome, duration, bytes, and the parts of
+/// the arguments that the [`AuditLevel`](super::AuditLevel) of the host selects. Each line is linked to the line
+/// before. The file is made 0600; at [`MAX_FILE_BYTES`](Self::MAX_FILE_BYTES) it is renamed to `NAME.1`, and so on to
+/// `NAME.5`.
 #[derive(Clone, Debug)]
 pub struct Audit {
     shared: Arc<SharedAuditLog>,

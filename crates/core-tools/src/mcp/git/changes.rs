@@ -2,7 +2,9 @@
 
 use super::definition::{WRITES_REPOSITORY, tool};
 use crate::ci::Commands;
-use crate::git::{GitAdd, GitCheckout, GitCommit, GitCreateBranch, GitRestore, GitStash};
+use crate::git::{
+    CleanResult, GitAdd, GitCheckout, GitClean, GitCommit, GitCreateBranch, GitRestore, GitStash,
+};
 use crate::mcp::answer::Answer;
 use crate::mcp::tool::Tool;
 
@@ -14,6 +16,7 @@ pub(super) fn tools(commands: &Commands) -> Vec<Tool> {
         git_checkout(commands),
         git_restore(commands),
         git_stash(commands),
+        git_clean(commands),
     ]
 }
 
@@ -125,5 +128,25 @@ fn git_stash(commands: &Commands) -> Tool {
         },
     )
     .destroys()
+    .effects(WRITES_REPOSITORY)
+}
+
+fn git_clean(commands: &Commands) -> Tool {
+    tool(
+        "git_clean",
+        "Remove untracked files",
+        "Lists the files that git does not track, and removes them only with `dry_run` false, which cannot be undone: look \
+         at the list first. Folders that this empties go too. What git ignores stays unless `include_ignored` is true; \
+         other repositories in this one and protected files stay. To get changes of tracked files back, use git_restore; \
+         to put new files aside, use git_stash.",
+        commands,
+        |git, input: GitClean, cancel| async move {
+            let result = git.clean(&input, &cancel).await?;
+            Ok(Answer::report(&result, result.to_text())?.failed_if(result.is_incomplete()))
+        },
+    )
+    .destroys()
+    .idempotent()
+    .answers::<CleanResult>()
     .effects(WRITES_REPOSITORY)
 }

@@ -42,7 +42,7 @@ impl std::fmt::Debug for HostBuilder {
 }
 
 impl HostBuilder {
-    /// Adds tools. They are listed in the order they are added.
+    /// Adds tools. Tools are listed in the order in which they are added.
     #[must_use]
     pub fn toolset(mut self, toolset: Toolset) -> Self {
         self.toolsets.push(toolset);

@@ -132,6 +132,13 @@ impl Host {
         let answer = match admitted {
             Ok(AdmittedCall { call, rule, approval, _held, _running }) => {
                 recording.on_decided(CallVerdict { decision: CallDecision::Allowed, rule, approval });
+                if let Some(observer) = &started.observer {
+                    observer.observe_start(&starting_record(
+                        &started.caller,
+                        registered.tool.name(),
+                        &summary,
+                    ));
+                }
                 if registered.tool.wants_directory() {
                     context.directory = Some(self.directory(Arc::clone(&policy), context.caller.clone()));
                 }
@@ -204,6 +211,7 @@ impl Host {
                     RejectedCall::new(CallDecision::Refused, "limits", limited.to_string())
                 })?,
             };
+        // After the limits, so that the audit has the start of no call that a limit refuses.
         if let Some(audit) = &self.shared.audit
             && let Err(error) =
                 audit.start(&starting_record(&context.caller, registered.tool.name(), summary))

@@ -6,8 +6,8 @@ use role_policy::Caller;
 use std::sync::Arc;
 
 impl Host {
-    /// Returns the definition of the tool that `caller` knows as `name`, with all its parameters, also those that a list
-    /// leaves out.
+    /// Returns the definition of the tool that `caller` knows as `name`, with all its parameters, including the
+    /// parameters that a list leaves out.
     ///
     /// # Errors
     ///

@@ -48,6 +48,8 @@ impl Host {
             }
         };
         let deadline = Instant::now() + limit;
+        // A transport with its own queue hands its permit over. A wait for a second permit could last for ever, if
+        // every running call held one and waited in the same way.
         let handed_over = context.call_permit.take();
         let _permit = match registered.tool.resources().needs_call_permit() {
             false => None,
@@ -56,11 +58,13 @@ impl Host {
                 None => self.acquire_permit(limit, deadline, &cancel).await?,
             }),
         };
+        // The client may have gone while the call waited for its permit. Nothing may start then.
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
         let permits = context.process_permits.clone();
-        let owner = Arc::new(CallRunOwner::new(context.background_owner(), &self.tools, permits));
+        let name = registered.tool.name();
+        let owner = Arc::new(CallRunOwner::new(context.background_owner(), name, &self.tools, permits));
         let tool = process_runner::owned_by(owner.clone(), registered.tool.run(call, context));
         let mut tool = std::pin::pin!(AssertUnwindSafe(tool).catch_unwind());
         let ended = tokio::select! {
@@ -73,6 +77,7 @@ impl Host {
                 None
             }
         };
+        // Asked before the grace time, which would make a time limit of every slow cancellation.
         let is_past_deadline = Instant::now() >= deadline;
         // A cancelled tool has a moment to say what it had done; after that its future is
         // dropped, and with it whatever it started.

@@ -121,7 +121,7 @@ impl Host {
         self.listed(&policy, caller).map(|registered| registered.tool.name()).collect()
     }
 
-    /// Returns the names of the tools that `caller` may call: those that are listed, and those that a preset leaves out
+    /// Returns the names of the tools that `caller` may call: the listed tools, and the tools that a preset leaves out
     /// of the list.
     pub fn callable_names(&self, caller: &Caller) -> Vec<&'static str> {
         let policy = self.shared.policy.load();
@@ -133,8 +133,8 @@ impl Host {
         self.tools.iter().map(RegisteredTool::facts).collect()
     }
 
-    /// Writes the tools that `caller` sees as a page of Markdown, each with all its parameters, also those that the list
-    /// leaves out.
+    /// Writes the tools that `caller` sees as a page of Markdown, each with all its parameters, including the
+    /// parameters that the list leaves out.
     pub fn reference(&self, caller: &Caller) -> String {
         let policy = self.shared.policy.load();
         let tools = self.listed(&policy, caller).map(|registered| (registered.toolset, &registered.tool));

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// The caller of one call, for whom its programs run.
 pub(super) struct CallRunOwner {
     principal: String,
+    tool: &'static str,
     /// Weak, since the runner keeps the owner of every run, and a tool may keep a run.
     tools: Weak<ToolTable>,
     /// The permits for programs that go on after their call, where the caller may run so many.
@@ -23,11 +24,13 @@ pub(super) struct CallRunOwner {
 impl CallRunOwner {
     pub(super) fn new(
         principal: &str,
+        tool: &'static str,
         tools: &Arc<ToolTable>,
         process_permits: Option<ProcessPermits>,
     ) -> Self {
         Self {
             principal: principal.to_owned(),
+            tool,
             tools: Arc::downgrade(tools),
             process_permits,
             left_running: Mutex::default(),
@@ -112,6 +115,10 @@ fn add_note(result: Result<Answer, ToolError>, note: String) -> Result<Answer, T
 impl RunOwner for CallRunOwner {
     fn name(&self) -> &str {
         &self.principal
+    }
+
+    fn purpose(&self) -> Option<&str> {
+        Some(self.tool)
     }
 
     fn take_leftovers(&self, tree: LeftoverTree) -> LeftoverDecision {

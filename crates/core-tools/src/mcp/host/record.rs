@@ -15,7 +15,7 @@ use tokio::time::Instant;
 pub(super) struct CallStarted {
     pub(super) caller: Caller,
     at: Instant,
-    observer: Option<CallObserver>,
+    pub(super) observer: Option<CallObserver>,
 }
 
 impl CallStarted {

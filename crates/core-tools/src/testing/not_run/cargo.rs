@@ -44,7 +44,7 @@ struct PackageTarget {
 /// Adds the packages of the workspace, the targets and the files of tests that a run of all tests leaves out.
 pub(super) fn not_run(project: &Project, metadata: &str, found: &mut Vec<TestsNotRun>) {
     let Ok(metadata) = serde_json::from_str::<CargoMetadata>(metadata) else { return };
-    let root = ProjectFolder(project.folder().to_absolute());
+    let root = ProjectFolder::of(project);
     let own = metadata.packages.iter().find(|package| root.is_folder_of(&package.manifest_path));
     let is_default = |package: &CargoPackage| match &metadata.workspace_default_members {
         Some(members) => members.contains(&package.id),
@@ -71,11 +71,15 @@ pub(super) fn not_run(project: &Project, metadata: &str, found: &mut Vec<TestsNo
 }
 
 /// The folder of the run, as cargo names it.
-struct ProjectFolder(PathBuf);
+pub(super) struct ProjectFolder(PathBuf);
 
 impl ProjectFolder {
+    pub(super) fn of(project: &Project) -> Self {
+        Self(project.folder().to_absolute())
+    }
+
     /// Returns a path relative to this folder, with `/` between the names.
-    fn path_of(&self, path: &Path) -> Option<String> {
+    pub(super) fn path_of(&self, path: &Path) -> Option<String> {
         let relative = path.strip_prefix(&self.0).ok()?;
         Some(relative.to_string_lossy().replace('\\', "/"))
     }

@@ -1,8 +1,10 @@
-//! The tests that the files of `CMake` declare and that `CTest` does not know.
+//! The tests that the files of `CMake` declare and that `CTest` does not know, and those that passed though their output says
+//! otherwise.
 
 use super::test_files::TestFileSearch;
 use crate::ci::project::Project;
-use crate::testing::results::{TestCase, TestsNotRun};
+use crate::testing::results::{ContradictedPass, TestCase, TestsNotRun};
+use serde::Deserialize;
 use std::collections::HashSet;
 
 /// Adds the tests that an `add_test` names and that are not among those that ran.
@@ -27,6 +29,49 @@ pub(super) fn not_run(project: &Project, tests: &[TestCase], found: &mut Vec<Tes
             }
         }
     }
+}
+
+/// The number of tests that a note names.
+const MAX_NAMED: usize = 5;
+
+/// The properties by which a test is judged otherwise than by its exit code.
+const OWN_JUDGEMENT: [&str; 3] = ["FAIL_REGULAR_EXPRESSION", "PASS_REGULAR_EXPRESSION", "WILL_FAIL"];
+
+/// The part of `ctest --show-only=json-v1` that says how tests are judged.
+#[derive(Default, Deserialize)]
+struct CtestList {
+    tests: Vec<ListedTest>,
+}
+
+#[derive(Deserialize)]
+struct ListedTest {
+    name: String,
+    #[serde(default)]
+    properties: Vec<TestProperty>,
+}
+
+#[derive(Deserialize)]
+struct TestProperty {
+    name: String,
+}
+
+/// Returns a note on the passed tests whose output says that tests failed, and whose properties, in the list of `CTest`, do not
+/// say how to judge them.
+pub(super) fn contradicted(passes: &[ContradictedPass], list: &str) -> Option<String> {
+    let list: CtestList = serde_json::from_str(list).unwrap_or_default();
+    let is_own = |test: &&ListedTest| {
+        test.properties.iter().any(|property| OWN_JUDGEMENT.contains(&property.name.as_str()))
+    };
+    let judged: HashSet<_> = list.tests.iter().filter(is_own).map(|test| test.name.as_str()).collect();
+    let open: Vec<_> = passes.iter().filter(|pass| !judged.contains(pass.test.as_str())).collect();
+    let named = open.iter().take(MAX_NAMED).map(|pass| {
+        let ContradictedPass { test, summary } = pass;
+        format!("`{test}` printed `{}`, as {} does if tests failed", summary.line, summary.runner)
+    });
+    let named = named.collect::<Vec<_>>().join("; ");
+    let more = open.len().saturating_sub(MAX_NAMED);
+    let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    (!open.is_empty()).then(|| format!("not verified: {named}{more}, and ended with exit code 0"))
 }
 
 /// Returns the names in `add_test(NAME name COMMAND …)` and `add_test(name …)`, but for those that `CMake` puts together.

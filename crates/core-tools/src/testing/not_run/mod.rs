@@ -13,6 +13,7 @@ mod unreported_files;
 
 use crate::ci::Commands;
 use crate::ci::project::Project;
+use crate::testing::plan::ctest_folder;
 use crate::testing::report::TestReport;
 use crate::testing::results::TestsNotRun;
 use crate::testing::runner::TestRunner;
@@ -42,6 +43,8 @@ impl TestLister<'_> {
         match runner {
             TestRunner::Cargo | TestRunner::Nextest => {
                 report.notes.extend(own_harness::note(self.project));
+                let unverified = own_harness::unverified(self.project, &report.claims.cargo_targets);
+                report.add_unverified(unverified);
                 const ARGUMENTS: [&str; 5] = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
                 if let Some(metadata) = self.output("cargo", &ARGUMENTS).await {
                     cargo::not_run(self.project, &metadata, &mut found);
@@ -55,6 +58,7 @@ impl TestLister<'_> {
             TestRunner::Bats => bats::not_run(self.project, &mut found),
             TestRunner::Ctest if report.success == Some(true) => {
                 ctest::not_run(self.project, &report.tests, &mut found);
+                self.add_contradicted(report).await;
             }
             TestRunner::Unittest => unittest::not_run(self.project, &mut found),
             _ => {}
@@ -70,13 +74,25 @@ impl TestLister<'_> {
         let is_of_gradle = report.runner == TestRunner::Gradle.name() && !found.is_empty();
         if is_of_gradle && !unreported_files::selects_tests(self.project) {
             // Gradle runs all of them, and it succeeds where a test ends its process.
-            report.success = None;
-            report.notes.push(
+            report.add_unverified(Some(
                 "not verified: the build selects no tests, and reported none of some files: a test that calls `System.exit(0)` ends the others, and Gradle calls that a success"
                     .to_owned(),
-            );
+            ));
         }
         TestsNotRun::merge(&mut report.not_run, found);
+    }
+
+    /// Takes back the success of a run of `CTest` in which a program ended with exit code 0 and printed that tests failed. A
+    /// test whose properties say how it is judged is left alone.
+    async fn add_contradicted(&self, report: &mut TestReport) {
+        if report.claims.contradicted.is_empty() {
+            return;
+        }
+        let folder = ctest_folder(self.project);
+        let arguments = ["--test-dir", folder, "--show-only=json-v1"];
+        let listed = self.output("ctest", &arguments).await.unwrap_or_default();
+        let unverified = ctest::contradicted(&report.claims.contradicted, &listed);
+        report.add_unverified(unverified);
     }
 
     /// Adds to a report what of a run by bun was left out: bun itself does not tell.

@@ -1,10 +1,13 @@
 //! XML reports: `JUnit`'s, as Surefire, Gradle, `CTest`, `PHPUnit`, deno and bun write it, and Visual Studio's
 //! TRX.
 
+use super::printed_summary::printed_summary;
 use super::text::{FailureLocation, append_line};
 use super::trx;
 use super::xml_attributes::{number, text};
-use crate::testing::results::{TestCase, TestCounts, TestResults, TestRunProblemKind, TestStatus};
+use crate::testing::results::{
+    ContradictedPass, TestCase, TestCounts, TestResults, TestRunProblemKind, TestStatus,
+};
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
@@ -228,6 +231,11 @@ impl JunitReader {
                     if !output.trim().is_empty() {
                         append_line(test.error.get_or_insert_default(), output.trim());
                     }
+                } else if test.status == TestStatus::Passed
+                    && let Some(summary) =
+                        output.lines().filter_map(printed_summary).find(|summary| summary.has_failures)
+                {
+                    results.claims.add_contradicted(ContradictedPass { test: test.name.clone(), summary });
                 }
                 match self.suites.last_mut() {
                     Some(suite) => suite.direct.count(test.status),

@@ -6,9 +6,9 @@ use super::libtest_suites::{LibtestSuite, OpenLibtestSuites};
 use super::line_parser::LineParser;
 use super::text::append_line;
 use crate::ci::Diagnostic;
-use crate::testing::results::{TestCounts, TestResults, TestRunProblemKind, TestStatus};
+use crate::testing::results::{CargoTarget, TestCounts, TestResults, TestRunProblemKind, TestStatus};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 /// The parser of the output of `cargo test`.
 #[derive(Default)]
@@ -16,11 +16,13 @@ pub(crate) struct LibtestParser {
     suites: OpenLibtestSuites,
     /// The running binary, as cargo names it: `tests/api.rs`, `unittests src/lib.rs`, `Doc-tests name`.
     binary: String,
+    /// The target that the running binary is of, where cargo has told.
+    target: Option<CargoTarget>,
     /// Cargo has named a binary whose suite has not begun yet.
     after_header: bool,
     /// The binaries that cargo has built and not run yet, by the names of their files, and the libraries whose
-    /// documentation it will test.
-    built: HashSet<String>,
+    /// documentation it will test. That has no target: rustdoc runs it.
+    built: HashMap<String, Option<CargoTarget>>,
     /// Cargo has listed what it has built: its messages are JSON.
     lists_binaries: bool,
     /// Cargo has run a binary: what is printed from now on may be by a test.
@@ -61,20 +63,50 @@ fn doctests_id(library: &str) -> String {
 }
 
 /// Returns what cargo will run of an artifact: a binary of tests, the documentation of a library.
-fn built_by(message: &str) -> Vec<String> {
+fn built_by(message: &str) -> Vec<(String, Option<CargoTarget>)> {
     let Ok(value) = serde_json::from_str::<Value>(message) else { return Vec::new() };
     let is_test = value.pointer("/profile/test").and_then(Value::as_bool) == Some(true);
     let executable = value.get("executable").and_then(Value::as_str).filter(|_| is_test);
     let binary = executable.and_then(|path| path.rsplit(['/', '\\']).next()).map(str::to_owned);
     let has_doctests = value.pointer("/target/doctest").and_then(Value::as_bool) == Some(true);
     let library = value.pointer("/target/name").and_then(Value::as_str).filter(|_| has_doctests);
-    binary.into_iter().chain(library.map(doctests_id)).collect()
+    let binary = binary.map(|binary| (binary, cargo_target(&value)));
+    binary.into_iter().chain(library.map(|library| (doctests_id(library), None))).collect()
+}
+
+/// Returns the target of an artifact.
+fn cargo_target(artifact: &Value) -> Option<CargoTarget> {
+    let text = |pointer| artifact.pointer(pointer).and_then(Value::as_str);
+    Some(CargoTarget {
+        manifest: text("/manifest_path")?.into(),
+        kind: text("/target/kind/0")?.to_owned(),
+        name: text("/target/name")?.to_owned(),
+        source: text("/target/src_path")?.into(),
+    })
+}
+
+/// Returns a note on the tests of each target, where several have some: documentation is one of them.
+fn counts_by_target(suites: &[(String, TestCounts)]) -> Option<String> {
+    const MAX_TOLD: usize = 20;
+    let ran: Vec<_> = suites.iter().filter(|(_, counts)| counts.executed() > 0).collect();
+    let told = ran.iter().take(MAX_TOLD).map(|(header, counts)| {
+        let name = header.split(" (").next().unwrap_or_default();
+        let name = match name.strip_prefix("Doc-tests ") {
+            Some(library) => format!("documentation of {library}"),
+            None => name.trim_start_matches("unittests ").to_owned(),
+        };
+        format!("{} of {name}", counts.executed())
+    });
+    let told = told.collect::<Vec<_>>().join(", ");
+    let more = if ran.len() > MAX_TOLD { ", ..." } else { "" };
+    (ran.len() > 1).then(|| format!("tests by target: {told}{more}"))
 }
 
 impl LibtestParser {
     /// Reads cargo's header of a binary. Where it is surely cargo's own, the binary before it has ended.
     fn header(&mut self, header: &str, results: &mut TestResults) {
-        let is_known = binary_id(header).is_some_and(|id| self.built.remove(&id));
+        let built = binary_id(header).and_then(|id| self.built.remove(&id));
+        let is_known = built.is_some();
         if self.lists_binaries && !is_known {
             // A test has run cargo, or prints what it prints.
             return;
@@ -86,6 +118,7 @@ impl LibtestParser {
         self.note_silent_binary(results);
         self.has_run = true;
         self.binary = header.to_owned();
+        self.target = built.flatten();
         self.after_header = true;
     }
 
@@ -156,6 +189,9 @@ impl LineParser for LibtestParser {
             let suite = LibtestSuite::new(self.binary.clone(), self.after_header, expected);
             if self.suites.begin(suite, results) {
                 self.after_header = false;
+                if let Some(target) = self.target.take() {
+                    results.claims.add_cargo_target(target);
+                }
             }
             return;
         }
@@ -209,5 +245,6 @@ impl LineParser for LibtestParser {
     fn finish(&mut self, results: &mut TestResults) {
         self.suites.close_all(results);
         self.note_silent_binary(results);
+        results.notes.extend(counts_by_target(&results.suites));
     }
 }

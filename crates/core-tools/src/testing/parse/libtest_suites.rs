@@ -46,6 +46,9 @@ const MAX_FAILED: usize = 2_000;
 /// The number of results of a suite that are held back.
 const MAX_HELD_BACK: usize = 20_000;
 
+/// The number of targets whose counts are kept.
+const MAX_TARGETS: usize = 1_000;
+
 impl LibtestSuite {
     pub(super) fn new(binary: String, has_header: bool, expected: u64) -> Self {
         Self { binary, has_header, expected, ..Self::default() }
@@ -217,6 +220,9 @@ fn report(mut suite: LibtestSuite, results: &mut TestResults) {
             suite.summary = own.summary;
             tests.extend(own.held_back.into_iter().chain(own.failed));
         }
+    }
+    if suite.has_header && results.suites.len() < MAX_TARGETS {
+        results.suites.push((suite.binary.clone(), suite.summary.unwrap_or(suite.seen)));
     }
     if let Some(summary) = suite.summary {
         // The same print may have taken results of this suite. A real one has a header or a summary of its own.

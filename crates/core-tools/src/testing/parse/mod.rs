@@ -5,6 +5,7 @@ mod bun_output;
 mod ctest;
 mod deno_output;
 mod events;
+mod failure_line;
 mod go;
 mod go_output;
 mod junit;

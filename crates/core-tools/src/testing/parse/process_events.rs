@@ -3,6 +3,7 @@
 use super::bun_output::BunOutput;
 use super::deno_output::DenoOutput;
 use super::events::EventsParser;
+use super::failure_line::is_failure_line;
 use super::go_output::GoOutput;
 use super::libtest_output::LibtestOutput;
 use super::line_parser::LineParser;
@@ -17,6 +18,9 @@ const MAX_PROCESSES: usize = 1_000;
 
 /// The number of printed summaries that are kept.
 const MAX_SUMMARIES: usize = 1_000;
+
+/// The number of lines that are kept with which a script says by hand that a test failed.
+const MAX_FAILURE_LINES: usize = 10;
 
 /// The parser of a project's own test command: the events of each process that holds a reporter of ours, and
 /// TAP and the text of `go test`, libtest, `deno test`, `bun test` and `PHPUnit` wherever they appear on the output.
@@ -167,6 +171,9 @@ impl LineParser for ProcessEvents {
 fn add_summary(line: &str, results: &mut TestResults) {
     if results.summaries.len() < MAX_SUMMARIES {
         results.summaries.extend(printed_summary(line));
+    }
+    if results.failure_lines.len() < MAX_FAILURE_LINES && is_failure_line(line) {
+        results.failure_lines.push(line.trim().to_owned());
     }
 }
 

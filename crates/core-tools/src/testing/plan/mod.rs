@@ -22,6 +22,7 @@ mod steps;
 mod tests;
 
 pub(crate) use bats::bats_folder;
+pub(crate) use ctest::ctest_folder;
 pub(crate) use pytest::environment_manager;
 pub(crate) use report_folder::{ENVIRONMENT_FILE, EVENTS_FILE, PROGRAMS, REPORTERS, ReportFolder};
 pub(crate) use step::{EnvironmentAddition, TestResultSource, TestStep, TestStepPurpose};

@@ -5,9 +5,12 @@ use super::step::{TestResultSource, TestStep};
 use crate::ci::project::Project;
 use crate::testing::project_command::pytest_words_of_tox;
 use crate::testing::target::{TestFilter, TestTarget};
+use std::path::{Path, PathBuf};
 
 pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
-    let PythonInterpreter { program, arguments, display } = PythonInterpreter::of(target);
+    let interpreter = PythonInterpreter::of(target);
+    let virtual_environment = interpreter.virtual_environment();
+    let PythonInterpreter { program, arguments, display } = interpreter;
     // A cache of our own: `--last-failed` and its like find one, and the project's is left alone.
     let cache = format!("cache_dir={}", reports.file("cache"));
     let step = TestStep::new(&program, arguments, TestResultSource::Events).args(&[
@@ -34,7 +37,7 @@ pub(super) fn test(target: &TestTarget, reports: &ReportFolder) -> TestStep {
         (Some(path), Some(name)) => step.args(&["-k", name, path]),
         (Some(path), None) => step.args(&[path]),
     };
-    step.display_as(&format!("{display} -m pytest"), skip)
+    step.active(virtual_environment).display_as(&format!("{display} -m pytest"), skip)
 }
 
 /// Returns the options of the full run's command by which pytest collects the failed tests again; none where others are
@@ -66,7 +69,9 @@ fn is_doctest_of_module(name: &str) -> bool {
 
 /// Returns the command of the standard library's own runner.
 pub(super) fn unittest(target: &TestTarget, reports: &ReportFolder) -> TestStep {
-    let PythonInterpreter { program, arguments, display } = PythonInterpreter::of(target);
+    let interpreter = PythonInterpreter::of(target);
+    let virtual_environment = interpreter.virtual_environment();
+    let PythonInterpreter { program, arguments, display } = interpreter;
     let step = TestStep::new(&program, arguments, TestResultSource::Events)
         .args(&[&reports.file("unittest_main.py"), &reports.events()]);
     let skip = step.arguments.len();
@@ -82,7 +87,9 @@ pub(super) fn unittest(target: &TestTarget, reports: &ReportFolder) -> TestStep 
     };
     // A name without `*` is a part of one.
     let pattern = filter.pattern(str::to_owned);
-    step.option("-k", pattern.as_deref()).display_as(&format!("{display} -m unittest"), skip)
+    step.option("-k", pattern.as_deref())
+        .active(virtual_environment)
+        .display_as(&format!("{display} -m unittest"), skip)
 }
 
 /// The Python interpreter of a project.
@@ -95,6 +102,13 @@ struct PythonInterpreter {
 }
 
 impl PythonInterpreter {
+    /// Returns the folder of the virtual environment that the interpreter belongs to. Tests that start programs of the project
+    /// by name must find those of this environment.
+    fn virtual_environment(&self) -> Option<PathBuf> {
+        let folder = Path::new(&self.program).parent()?.parent()?;
+        folder.is_absolute().then(|| folder.to_path_buf())
+    }
+
     /// Returns the interpreter of the project's local environment, else that of its package manager, else one
     /// that tox has made, else `python3`, which is that of an active environment.
     fn of(target: &TestTarget) -> Self {

@@ -5,6 +5,7 @@ use crate::shell_quote::{shell_join, shell_quote};
 use crate::testing::parse::{EventsParser, IgnoreLines, LineParser, ProcessEvents};
 use crate::testing::project_command::{CommandPart, RunnerFlags};
 use crate::testing::runner::TestRunner;
+use std::path::PathBuf;
 
 /// A command of a run, and where its results are.
 pub(crate) struct TestStep {
@@ -13,6 +14,8 @@ pub(crate) struct TestStep {
     pub(crate) environment: Vec<(String, String)>,
     /// The words that are added to variables that hold lists.
     pub(crate) additions: Vec<EnvironmentAddition>,
+    /// The virtual environment of Python that is active for the command.
+    pub(crate) virtual_environment: Option<PathBuf>,
     /// The number of variables, from the first on, that a person would type with the command.
     pub(crate) shown_variables: usize,
     /// The command as a person would type it.
@@ -131,6 +134,7 @@ impl TestStep {
             arguments: Vec::new(),
             environment: Vec::new(),
             additions: Vec::new(),
+            virtual_environment: None,
             parts: Vec::new(),
             source,
             purpose: TestStepPurpose::Tests,
@@ -163,6 +167,11 @@ impl TestStep {
     pub(crate) fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
+    }
+
+    /// Makes a virtual environment active, if there is one.
+    pub(crate) fn active(self, virtual_environment: Option<PathBuf>) -> Self {
+        Self { virtual_environment, ..self }
     }
 
     /// Adds to variables that hold lists.
@@ -206,9 +215,19 @@ impl TestStep {
             "--log-junit",
             "--results-directory",
         ];
+        // Options whose value is the next word.
+        const REPORT_LIMITS: [&str; 2] = ["--test-output-size-passed", "--test-output-truncation"];
         if self.display.is_empty() {
-            let is_typed =
-                |word: &&String| !word.contains(reports.path()) && !REPORT_OPTIONS.contains(&word.as_str());
+            let mut is_value = false;
+            let is_typed = |word: &&String| {
+                let is_limit = REPORT_LIMITS.contains(&word.as_str());
+                let is_value = std::mem::replace(&mut is_value, is_limit);
+                let is_left_out = is_limit
+                    || is_value
+                    || word.contains(reports.path())
+                    || REPORT_OPTIONS.contains(&word.as_str());
+                !is_left_out
+            };
             let words = std::iter::once(&self.program).chain(&self.arguments).filter(is_typed);
             let variables = self.environment.iter().take(self.shown_variables);
             let variables = variables.map(|(name, value)| format!("{name}={} ", shell_quote(value)));

@@ -66,8 +66,9 @@ impl ScriptCommand {
         let is_of_shell = is_shell
             || text.lines().next().is_some_and(|line| line.starts_with("#!") && line.ends_with("sh"));
         if is_of_shell {
-            self.file_commands =
-                split_commands(&text).into_iter().filter(|command| !command.text.starts_with('#')).collect();
+            // A quote in a comment opens none.
+            let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+            self.file_commands = split_commands(&lines.collect::<Vec<_>>().join("\n"));
         }
     }
 
@@ -167,10 +168,37 @@ pub(crate) fn split_commands(script: &str) -> Vec<ScriptCommand> {
     let (texts, operators): (Vec<_>, Vec<_>) = commands.unzip();
     let mut commands: Vec<_> = texts.iter().map(|text| ScriptCommand::new(text.trim())).collect();
     for index in 0..commands.len() {
-        commands[index].is_hidden = is_hidden(&commands, &operators, index);
+        commands[index].is_hidden = is_hidden(&commands, &operators, index) || is_trapped(&commands, index);
         commands[index].is_background = operators.get(index) == Some(&Operator::Background);
     }
     commands
+}
+
+/// Returns true if a trap that was set before a command ends the script with exit code 0: `trap 'exit 0' EXIT`.
+fn is_trapped(commands: &[ScriptCommand], index: usize) -> bool {
+    commands.iter().take(index).any(|command| {
+        let [program, action, signals @ ..] = command.words.as_slice() else { return false };
+        program == "trap"
+            && signals.iter().any(|signal| matches!(signal.as_str(), "EXIT" | "0" | "ERR"))
+            && (exits_with_zero(&split_commands(action)) || exits_with_zero(body(commands, action)))
+    })
+}
+
+fn exits_with_zero(commands: &[ScriptCommand]) -> bool {
+    // In a body of one line, the exit stands behind the brace.
+    commands.iter().any(|command| command.words.ends_with(&["exit".to_owned(), "0".to_owned()]))
+}
+
+/// Returns the commands of the function of this name.
+fn body<'a>(commands: &'a [ScriptCommand], function: &str) -> &'a [ScriptCommand] {
+    let begins = |command: &ScriptCommand| {
+        let text = command.text.strip_prefix("function ").unwrap_or(&command.text).trim_start();
+        text.strip_prefix(function).is_some_and(|rest| rest.trim_start().starts_with(['(', '{']))
+    };
+    let start = commands.iter().position(begins);
+    let body = start.and_then(|start| commands.get(start..)).unwrap_or_default();
+    let end = body.iter().position(|command| command.text == "}").unwrap_or(body.len());
+    body.get(..end).unwrap_or_default()
 }
 
 /// Returns true if the failure of a command does not become that of its script.
@@ -257,6 +285,11 @@ mod tests {
             ("a;", ""),
             ("if a; then b; fi", "if a"),
             ("for a in 1 2; do b; done", "for a in 1 2 do b"),
+            ("trap 'exit 0' EXIT; set -e; a", "trap 'exit 0' EXIT set -e a"),
+            ("trap 'rm -rf x; exit 0' EXIT\na && b", "trap 'rm -rf x; exit 0' EXIT a b"),
+            ("trap end EXIT\nend() { rm -rf x; exit 0; }\na", "trap end EXIT end() { rm -rf x exit 0 } a"),
+            ("trap 'rm -rf x' EXIT; set -e; a", "trap 'rm -rf x' EXIT set -e"),
+            ("trap 'exit 0' TERM; set -e; a", "trap 'exit 0' TERM set -e"),
         ] {
             let commands = split_commands(script);
             let found: Vec<_> = commands.iter().filter(|command| command.is_hidden).collect();

@@ -26,6 +26,7 @@ pub(crate) fn merge(runner: TestRunner, steps: Vec<StepVerdict>) -> TestReport {
         report.deselected = report.deselected.saturating_add(step.results.deselected);
         report.notes.extend(step.results.notes);
         TestsNotRun::merge(&mut report.not_run, step.results.not_run);
+        report.claims.merge(step.results.claims);
         report.truncated |= step.results.truncated;
         report.tests.extend(step.results.tests);
         report.diagnostics.extend(step.results.diagnostics);

@@ -1,6 +1,7 @@
 //! The report on a run of tests: merged from its steps, shortened, and written as text or TAP.
 
 mod commands;
+mod foreign_frames;
 mod merge;
 mod own_location;
 mod present;

@@ -1,5 +1,6 @@
 //! The last step of a report: failures first, secrets masked, paths relative, and no larger than requested.
 
+use super::foreign_frames::without_foreign_frames;
 use super::test_report::TestReport;
 use crate::testing::results::{OutputExcerpt, TestCase, TestStatus};
 
@@ -99,7 +100,7 @@ fn present_test(
     test.raised_at = test.raised_at.take().map(|place| redact(place.strip_prefix(prefix).unwrap_or(&place)));
     let Some(error) = test.error.take() else { return false };
     // Masked before it is cut: half a secret is not recognised.
-    let redacted = redact(&error.replace(prefix, ""));
+    let redacted = redact(&without_foreign_frames(&error.replace(prefix, "")));
     let error = OutputExcerpt::new(redacted.trim_matches('\n'), max_message_bytes);
     test.error = Some(error.text).filter(|error| !error.is_empty());
     error.is_cut

@@ -1,7 +1,9 @@
 //! The report on a run of tests.
 
 use crate::ci::Diagnostic;
-use crate::testing::results::{FailedTests, TestCase, TestCommand, TestRunProblem, TestsNotRun};
+use crate::testing::results::{
+    FailedTests, PrintedClaims, TestCase, TestCommand, TestRunProblem, TestsNotRun,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -70,6 +72,9 @@ pub struct TestReport {
     /// The tests that failed, for a run of them alone.
     #[serde(skip)]
     pub failed_tests: FailedTests,
+    /// The passes that rest on printed lines.
+    #[serde(skip)]
+    pub(crate) claims: PrintedClaims,
 }
 
 impl TestReport {
@@ -81,6 +86,14 @@ impl TestReport {
     /// Returns true if something failed. A run that verified nothing did not.
     pub fn is_failure(&self) -> bool {
         self.success == Some(false)
+    }
+
+    /// Adds a note on what keeps a success from being verified. A failure stays one.
+    pub(crate) fn add_unverified(&mut self, note: Option<String>) {
+        if let Some(note) = note {
+            self.success = self.success.filter(|success| !success);
+            self.notes.push(note);
+        }
     }
 
     /// Creates the report of a run of which nothing is known but the runner.
@@ -109,6 +122,7 @@ impl TestReport {
             new_files: Vec::new(),
             output: None,
             failed_tests: FailedTests::default(),
+            claims: PrintedClaims::default(),
         }
     }
 }

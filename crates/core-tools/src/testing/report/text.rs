@@ -2,7 +2,7 @@
 
 use super::test_report::TestReport;
 use crate::testing::results::{OutputExcerpt, TestCase, TestStatus};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 /// The number of bytes of the list of failed tests.
@@ -62,7 +62,8 @@ impl TestReport {
                 None if self.passed == 0 => {
                     "NOTHING VERIFIED (the command succeeded and reported no test that was executed)"
                 }
-                None => "NOT VERIFIED (the command succeeded, and a part of its tests was not reported)",
+                None =>
+                    "NOT VERIFIED (the command succeeded, and what became of a part of its tests is not known)",
             },
             self.passed,
             self.failed,
@@ -107,6 +108,7 @@ impl TestReport {
         let end = text.len() + 2 * MAX_DETAILS_BYTES;
         let mut told = 0;
         let mut names_by_message: HashMap<&str, &str> = HashMap::new();
+        let mut shown_functions: HashSet<&str> = HashSet::new();
         for test in failures {
             if text.len() >= end || told * MIN_DETAIL_BYTES >= MAX_DETAILS_BYTES {
                 break;
@@ -120,13 +122,22 @@ impl TestReport {
                 continue;
             };
             let _ = write!(text, "\n{header}");
-            match names_by_message.get(error.as_str()) {
-                Some(name) => {
+            let max_bytes = share.max(MIN_DETAIL_BYTES);
+            // The tests of one function have its source in common, which is most of a message of pytest.
+            let function = test.name.split_once('[').map_or(test.name.as_str(), |(function, _)| function);
+            let is_shown = shown_functions.contains(function);
+            // One broken fixture fails many tests with one message. It takes its room once.
+            match (names_by_message.get(error.as_str()), assertion(error).filter(|_| is_shown)) {
+                (Some(name), _) => {
                     let _ = write!(text, "\n    the same as {name}");
                 }
-                None => write_indented(&OutputExcerpt::new(error, share.max(MIN_DETAIL_BYTES)).text, text),
+                (None, Some(assertion)) => {
+                    write_indented(&OutputExcerpt::new(&assertion, max_bytes).text, text);
+                }
+                (None, None) => write_indented(&OutputExcerpt::new(error, max_bytes).text, text),
             }
             names_by_message.entry(error).or_insert(&test.name);
+            shown_functions.insert(function);
         }
         let more = failures.len() - told;
         if more > 0 {
@@ -163,6 +174,12 @@ impl TestReport {
             );
         }
     }
+}
+
+/// Returns the lines of a message of pytest that say what was wrong, without the source around them.
+fn assertion(message: &str) -> Option<String> {
+    let lines: Vec<&str> = message.lines().filter(|line| line.starts_with("E ")).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// Returns status, name and place of a test on one line.
@@ -246,5 +263,19 @@ mod tests {
         assert!(text.contains(&format!("... and {} more failed tests", 5_000 - listed)), "{text}");
         assert!(text.contains("more failed tests are left out; `test_path`"), "{text}");
         assert!(text.contains("... and 20 more skipped tests"), "{text}");
+    }
+
+    #[test]
+    fn the_source_of_a_test_with_parameters_stands_once() {
+        let mut report = TestReport::new("pytest");
+        for parameter in ["1", "2"] {
+            let test = TestCase::new(format!("a.py::f[{parameter}]"), TestStatus::Failed);
+            let error = Some(format!("def f(x):\n>   assert x == 3\nE   assert {parameter} == 3"));
+            report.tests.push(TestCase { error, ..test });
+        }
+        report.failed = 2;
+        let text = report.to_text();
+        assert_eq!(text.matches("def f(x):").count(), 1, "{text}");
+        assert!(text.contains("E   assert 1 == 3") && text.contains("E   assert 2 == 3"), "{text}");
     }
 }

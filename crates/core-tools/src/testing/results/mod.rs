@@ -3,6 +3,7 @@
 mod counts;
 mod excerpt;
 mod failed_tests;
+mod printed_claims;
 mod problem;
 mod test_case;
 mod test_command;
@@ -12,6 +13,7 @@ mod tests_not_run;
 pub(crate) use counts::TestCounts;
 pub(crate) use excerpt::OutputExcerpt;
 pub use failed_tests::FailedTests;
+pub(crate) use printed_claims::{CargoTarget, ContradictedPass, PrintedClaims};
 pub use problem::{TestRunProblem, TestRunProblemKind};
 pub use test_case::{TestCase, TestStatus};
 pub use test_command::TestCommand;

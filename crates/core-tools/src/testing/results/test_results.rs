@@ -2,6 +2,7 @@
 
 use super::counts::TestCounts;
 use super::excerpt::OutputExcerpt;
+use super::printed_claims::PrintedClaims;
 use super::problem::{TestRunProblem, TestRunProblemKind};
 use super::test_case::{TestCase, TestStatus};
 use super::tests_not_run::TestsNotRun;
@@ -61,6 +62,12 @@ pub(crate) struct TestResults {
     pub(crate) processes: Vec<TestProcessReport>,
     /// The lines with which runners say for people what their tests came to, as a project's own test command printed them.
     pub(crate) summaries: Vec<PrintedSummary>,
+    /// The targets of cargo whose tests ran, each with its counts.
+    pub(crate) suites: Vec<(String, TestCounts)>,
+    /// The passes that rest on printed lines, to be compared with the project's files.
+    pub(crate) claims: PrintedClaims,
+    /// The first lines with which a script says by hand that a test failed: `FAIL: add`.
+    pub(crate) failure_lines: Vec<String>,
     message_bytes: usize,
     /// The number of kept tests, from the first on, that are known to be failures.
     leading_failures: usize,
@@ -173,6 +180,7 @@ impl TestResults {
         self.deselected = self.deselected.saturating_add(other.deselected);
         self.notes.extend(other.notes);
         TestsNotRun::merge(&mut self.not_run, other.not_run);
+        self.claims.merge(other.claims);
         for test in other.tests {
             self.add_test(test);
         }

@@ -14,6 +14,7 @@ use crate::testing::verdict::{StepVerdict, TestStepRun};
 use crate::workspace::Workspace;
 use process_runner::{Command, LeftoverPolicy, Limits, Output, Running, Stream, clean};
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -138,6 +139,9 @@ impl StepRunner<'_> {
             let inherited = requested.or_else(|| self.commands.inherited_variable(addition.name()));
             command = command.env(addition.name(), addition.value(inherited));
         }
+        if let Some(environment) = &step.virtual_environment {
+            command = self.activate(command, environment);
+        }
         if matches!(step.source, TestResultSource::MergedOutput(_)) {
             command = command.merge_stderr();
         }
@@ -153,6 +157,25 @@ impl StepRunner<'_> {
             });
         }
         Ok(command)
+    }
+
+    /// Sets what `activate` of a virtual environment sets, unless the request sets it.
+    fn activate(&self, mut command: Command, environment: &Path) -> Command {
+        let variable = |name: &str| {
+            let requested = self.env.get(name).map(String::as_str);
+            requested.or_else(|| self.commands.inherited_variable(name))
+        };
+        if !self.env.contains_key("VIRTUAL_ENV") {
+            command = command.env("VIRTUAL_ENV", environment);
+        }
+        let programs = environment.join(if cfg!(windows) { "Scripts" } else { "bin" });
+        let others = variable("PATH").map(std::env::split_paths);
+        let folders = std::iter::once(programs).chain(others.into_iter().flatten());
+        // A folder whose name has the separator cannot be in the variable.
+        match std::env::join_paths(folders) {
+            Ok(path) => command.env("PATH", path),
+            Err(_) => command,
+        }
     }
 
     /// Waits for the end of a step, and reads its events meanwhile.
@@ -181,6 +204,7 @@ impl StepRunner<'_> {
                     }
                     results.limit_reached = true;
                 }
+                // Reporters write their events into a file, and a file does not wake anyone.
                 _ = ticks.tick() => {
                     let TestStepParse { parser, results } = &mut *live.lock();
                     if let Some(events) = &mut events {

@@ -279,6 +279,12 @@ impl<'a> CommandList<'a> {
         })
     }
 
+    /// Returns true if a script in a file or in `sh -c`, which reported nothing, may have printed that a test failed and
+    /// ended with exit code 0 all the same.
+    pub(super) fn has_script_that_hides_failures(&self) -> bool {
+        (0..self.parts.len()).any(|index| self.is_silent(index) && self.parts[index].command.hides_failures())
+    }
+
     /// Returns the number of commands whose tests a runner of this name has reported.
     pub(super) fn reports_of(&self, runner: &str) -> usize {
         self.commands.iter().filter(|command| command.runner.as_deref() == Some(runner)).count()

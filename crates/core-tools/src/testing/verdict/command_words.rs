@@ -179,6 +179,15 @@ impl ScriptCommand {
             }
     }
 
+    /// Returns true for a script in a file or in `sh -c` that does not pass on the failure of each of its commands.
+    pub(super) fn hides_failures(&self) -> bool {
+        // Commands that set something up or print, and check nothing.
+        const NO_CHECKS: [&str; 7] = ["cd", "echo", "export", "printf", "set", "trap", "true"];
+        let inner = self.inner_commands().unwrap_or_default();
+        let may_check = |command: &Self| !NO_CHECKS.contains(&command.program());
+        self.file_commands.iter().chain(&inner).any(|command| command.is_hidden && may_check(command))
+    }
+
     /// Returns true if its words take away what loads our reporter: `python -I`, `env -i`, `sudo`.
     pub(super) fn is_isolated(&self) -> bool {
         const OTHER_ENVIRONMENTS: [&str; 6] = ["chroot", "docker", "doas", "podman", "ssh", "sudo"];

@@ -88,8 +88,7 @@ pub(super) fn judge_project_command(
         exit => judge(results, exit, None),
     };
     let may_be_verified = exit == RunnerExit::Exited(0) && problem.is_none();
-    let unverified =
-        may_be_verified.then(|| unverified_note(&results.summaries, &list, has_foreign_tap)).flatten();
+    let unverified = may_be_verified.then(|| unverified_note(results, &list, has_foreign_tap)).flatten();
     let is_unverified = may_be_verified && (counts.executed() == 0 || unverified.is_some());
     results.notes.extend(unverified);
     results.notes.extend(skipped_environments(text));
@@ -201,11 +200,8 @@ fn printed_failure(
 }
 
 /// Returns what a command that succeeded leaves open, although it may have reported tests: others of which nothing is known.
-fn unverified_note(
-    summaries: &[PrintedSummary],
-    list: &CommandList<'_>,
-    has_foreign_tap: bool,
-) -> Option<String> {
+fn unverified_note(results: &TestResults, list: &CommandList<'_>, has_foreign_tap: bool) -> Option<String> {
+    let TestResults { summaries, failure_lines, .. } = results;
     let unknown = list.unknown_outcomes();
     if !unknown.is_empty() {
         let commands = unknown.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", ");
@@ -234,6 +230,11 @@ fn unverified_note(
         return Some(format!(
             "not verified: the output has `{}`, as {} prints it, and no test of it was reported",
             summary.line, summary.runner
+        ));
+    }
+    if let Some(line) = failure_lines.first().filter(|_| list.has_script_that_hides_failures()) {
+        return Some(format!(
+            "not verified: the output has `{line}`, and a script that reported no test may have printed it: the script can end with exit code 0 after a failure"
         ));
     }
     let has_reports = list.commands.iter().any(|command| command.runner.is_some());

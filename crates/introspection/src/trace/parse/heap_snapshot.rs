@@ -331,6 +331,7 @@ impl<R: BufRead> JsonPullParser<R> {
         self.expect(b'[')?;
         let mut number = None;
         loop {
+            // Read from the reader's own buffer: a snapshot has hundreds of megabytes of numbers.
             let buffer = self.input.fill_buf().map_err(|error| read_error(&error))?;
             if buffer.is_empty() {
                 return Err(truncated());

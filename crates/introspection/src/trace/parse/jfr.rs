@@ -55,7 +55,7 @@ struct ClassName {
 }
 
 /// Parses samples, each of which stands for `interval_us` microseconds. Returns also the number of samples in native
-/// code, which are left out: such a thread is sampled whether it works or waits.
+/// code. These samples are left out, because a thread in native code is sampled whether it works or waits.
 ///
 /// # Errors
 /// The text is not the output of `jfr`.

@@ -42,10 +42,10 @@ pub struct WaitingSamples {
     pub idle_threads: Vec<String>,
 }
 
-/// Parses the samples of all threads, each of which stands for `interval_us` microseconds. `cpu_us` is the processor time
-/// that threads used meanwhile, by thread id: samples of a thread count for no more than that. A sampler takes a thread
-/// that waits for one that works if it looks just when the thread is woken, which it does itself by halting the process.
-/// The samples of a thread that is not in `cpu_us` count in full.
+/// Parses the samples of all threads, each of which stands for `interval_us` microseconds. `cpu_us` is the processor
+/// time that threads used during the samples, by thread id. The samples of a thread count for no more than its
+/// processor time. The reason is that the sampler halts the process, which wakes waiting threads, so that a waiting
+/// thread can look like a working one. The samples of a thread that is not in `cpu_us` count in full.
 ///
 /// The frames of the file have the lines that ran. `definition` returns the line at which a function begins, by file, name
 /// and the first of its lines that ran.

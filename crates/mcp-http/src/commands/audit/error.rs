@@ -1,6 +1,7 @@
 //! The errors of `mcp-http audit`.
 
-use crate::audit_store::AuditStoreError;
+use super::signature::SignatureError;
+use crate::audit_source::AuditSourceError;
 use crate::console_output::OutputError;
 use crate::server::audit_database::UnsetVariableError;
 use std::path::PathBuf;
@@ -17,21 +18,19 @@ pub(crate) enum AuditCommandError {
     #[error(transparent)]
     Location(#[from] UnsetVariableError),
     #[error(transparent)]
+    Source(#[from] AuditSourceError),
+    #[error(transparent)]
     Pattern(#[from] audit_log::PatternError),
     #[error("{flag}")]
     Time { flag: &'static str, source: audit_log::TimeError },
-    #[error(transparent)]
-    Read(#[from] audit_log::ReadError),
-    #[error(transparent)]
-    Database(#[from] AuditStoreError),
-    #[error("cannot start the runtime")]
-    Runtime(#[source] std::io::Error),
     #[error("cannot read the checkpoint {}", .path.display())]
     CheckpointFile { path: PathBuf, source: std::io::Error },
     #[error("{}", .path.display())]
     Checkpoint { path: PathBuf, source: audit_log::CheckpointError },
     #[error("cannot write the checkpoint {}", .path.display())]
     SaveCheckpoint { path: PathBuf, source: std::io::Error },
+    #[error("{}", .path.display())]
+    Signature { path: PathBuf, source: SignatureError },
     #[error("cannot write an entry as JSON")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]

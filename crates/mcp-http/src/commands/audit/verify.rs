@@ -1,8 +1,9 @@
 //! `mcp-http audit verify`.
 
 use super::error::AuditCommandError;
-use super::source::{AuditSource, FILE_CHAIN, sources};
+use super::{signature, sources};
 use crate::atomic_file;
+use crate::audit_source::{AuditSource, FILE_CHAIN};
 use crate::cli::AuditVerifyArgs;
 use crate::console_output::{print, say};
 use audit_log::{ChainSummary, ChainVerifier, Checkpoint, Verification};
@@ -14,7 +15,8 @@ use std::process::ExitCode;
 
 /// Verifies every place where the audit is. The exit code is 1 if something was changed.
 pub(super) fn run(settings: &Settings, arguments: &AuditVerifyArgs) -> Result<ExitCode, AuditCommandError> {
-    let checkpoint = arguments.checkpoint.as_deref().map(read_checkpoint).transpose()?;
+    let key = arguments.public_key.as_deref();
+    let checkpoint = arguments.checkpoint.as_deref().map(|path| read_checkpoint(path, key)).transpose()?;
     let (mut text, mut is_intact, mut heads) = (String::new(), true, BTreeMap::new());
     for source in sources(settings, arguments.from)? {
         let is_file = matches!(source, AuditSource::File(_));
@@ -39,7 +41,8 @@ pub(super) fn run(settings: &Settings, arguments: &AuditVerifyArgs) -> Result<Ex
         );
     }
     if let Some(path) = &arguments.save_checkpoint {
-        let text = serde_json::to_string_pretty(&Checkpoint::new(heads))?;
+        let text = signature::write(&Checkpoint::new(heads), arguments.sign_key.as_deref())
+            .map_err(|source| AuditCommandError::Signature { path: path.clone(), source })?;
         atomic_file::replace(path, text.as_bytes())
             .map_err(|source| AuditCommandError::SaveCheckpoint { path: path.clone(), source })?;
         say(&format!(
@@ -51,10 +54,16 @@ pub(super) fn run(settings: &Settings, arguments: &AuditVerifyArgs) -> Result<Ex
 }
 
 #[allow(clippy::disallowed_methods, reason = "the operator names the file")]
-fn read_checkpoint(path: &Path) -> Result<Checkpoint, AuditCommandError> {
+fn read_checkpoint(path: &Path, key: Option<&Path>) -> Result<Checkpoint, AuditCommandError> {
     let failed = |source| AuditCommandError::CheckpointFile { path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(failed)?;
-    Checkpoint::parse(&text).map_err(|source| AuditCommandError::Checkpoint { path: path.to_owned(), source })
+    let checkpoint = Checkpoint::parse(&text)
+        .map_err(|source| AuditCommandError::Checkpoint { path: path.to_owned(), source })?;
+    if let Some(key) = key {
+        signature::verify(&checkpoint, &text, key)
+            .map_err(|source| AuditCommandError::Signature { path: path.to_owned(), source })?;
+    }
+    Ok(checkpoint)
 }
 
 /// Describes what was found in one place.

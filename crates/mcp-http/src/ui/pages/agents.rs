@@ -1,7 +1,7 @@
 //! The section of the agents that the server supervises.
 
 use super::super::viewer::PageViewer;
-use super::layout::{self, PageEndButton, table};
+use super::layout::{self, PageEndButton, cell, table};
 use crate::state::App;
 use maud::{Markup, html};
 
@@ -16,29 +16,33 @@ pub(super) async fn section(app: App, viewer: &PageViewer) -> Markup {
                 false => &["Caller", "Session", "Role", "State", "Since (UTC)", "Command"],
             };
             // A session that the server's own user started has no caller.
-            let rows = list.sessions.iter().map(|agent| (agent.principal.as_deref(), agent)).map(|(owner, agent)| {
-                html! {
-                    tr {
-                        td class="name" { (owner.unwrap_or("–")) }
-                        td class="name" { code { (agent.session_id) } }
-                        td { (agent.role) }
-                        td {
+            let rows: Vec<_> = list
+                .sessions
+                .iter()
+                .map(|agent| {
+                    let owner = agent.principal.as_deref();
+                    let mut row = vec![
+                        cell(owner.unwrap_or("–")).class("name"),
+                        cell(html! { code { (agent.session_id) } }).class("name"),
+                        cell(&agent.role),
+                        cell(html! {
                             (agent.state)
                             @if let Some(next) = &agent.next_action { ", " (next.action) " at " (next.at) }
-                        }
-                        td class="time" { (agent.since) }
-                        td { code { (agent.command) } }
-                        @if may_end {
-                            td {
-                                @if let Some(owner) = owner {
-                                    (end_button(owner, &agent.session_id, &agent.command).render(viewer))
-                                }
+                        }),
+                        cell(&agent.since).class("time"),
+                        cell(html! { code { (agent.command) } }).class("what"),
+                    ];
+                    if may_end {
+                        row.push(cell(html! {
+                            @if let Some(owner) = owner {
+                                (end_button(owner, &agent.session_id, &agent.command).render(viewer))
                             }
-                        }
+                        }));
                     }
-                }
-            });
-            table("agents", columns, &rows.collect::<Vec<_>>())
+                    row
+                })
+                .collect();
+            table("agents", columns, &rows)
         }
     };
     layout::section("agents", "Agents’ sessions", &content)

@@ -3,7 +3,7 @@
 use super::super::html_response;
 use super::super::viewer::PageViewer;
 use super::format;
-use super::layout::{NavigationPage, page, section};
+use super::layout::{NavigationPage, bar, form_secret, page, said, section};
 use crate::state::App;
 use axum::extract::State;
 use axum::response::Response;
@@ -18,8 +18,8 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, u
     }
     let pending = app.workspaces.full_host().approvals().queue.pending();
     let content = html! {
-        p class="said" role="status" { (result_of_form(uri.query().unwrap_or_default())) }
-        p class="bar" id="bar" { span { "Calls that the policy allows only with your word. No answer is no." } }
+        (said(result_of_form(uri.query().unwrap_or_default())))
+        (bar(&html! { "Calls that the policy allows only with your word. No answer is no." }))
         (section("approvals", "Waiting", &questions(&pending, &viewer)))
     };
     html_response::html(StatusCode::OK, page(NavigationPage::Approvals, &viewer, &content))
@@ -58,9 +58,7 @@ fn question(waiting: &PendingQuestion, viewer: &PageViewer) -> Markup {
             p { code { (question.text()) } }
             form method="post" action="/ui/approvals" {
                 input type="hidden" name="id" value=(id);
-                @if let Some(login) = &viewer.login {
-                    input type="hidden" name="secret" value=(login.form_secret);
-                }
+                (form_secret(viewer))
                 button name="verdict" value="once" id={ "once-" (id) } { "Allow once" }
                 " "
                 button name="verdict" value="session" id={ "session-" (id) } { "Allow for this session" }

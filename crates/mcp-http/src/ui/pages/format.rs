@@ -43,6 +43,55 @@ pub(super) fn bytes(bytes: usize) -> String {
     }
 }
 
+/// Writes a number of processors.
+pub(super) fn processors(processors: f64) -> String {
+    match processors {
+        0.0 => "0 processors".to_owned(),
+        _ if (processors - 1.0).abs() < 0.05 => "1 processor".to_owned(),
+        _ if processors < 0.1 => format!("{processors:.2} processors"),
+        _ => format!("{processors:.1} processors"),
+    }
+}
+
+/// Writes a number with as many digits as it needs.
+pub(super) fn number(number: f64) -> String {
+    match number {
+        _ if number >= 100.0 => format!("{number:.0}"),
+        _ if number >= 10.0 || number == number.trunc() => format!("{}", (number * 10.0).round() / 10.0),
+        _ => format!("{}", (number * 100.0).round() / 100.0),
+    }
+}
+
+/// Writes an amount of memory or disk space.
+pub(super) fn space(bytes: u64) -> String {
+    let gigabytes = crate::activity::as_f64(bytes) / 1e9;
+    match bytes {
+        0..=999_999_999 => format!("{} MB", bytes / 1_000_000),
+        _ if gigabytes < 100.0 => format!("{gigabytes:.1} GB"),
+        _ => format!("{gigabytes:.0} GB"),
+    }
+}
+
+/// Writes a time from now on in its largest unit, rounded down.
+pub(super) fn span(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        7200..172_800 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// Writes the day of a time, with its weekday, in UTC.
+pub(super) fn day(at: SystemTime) -> String {
+    const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    let days = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() / 86_400;
+    // The first of January 1970 was a Thursday.
+    let weekday = WEEKDAYS.get(usize::try_from(days % 7).unwrap_or(0)).copied().unwrap_or_default();
+    let date = audit_log::timestamp(at);
+    format!("{weekday} {}", date.split('T').next().unwrap_or_default())
+}
+
 /// Describes a flame graph by its file name, `trace-2026-11-22T120304.123-node-4711-cpu-….svg`.
 pub(super) fn flame_graph(name: &str) -> String {
     let words = || {
@@ -73,6 +122,14 @@ mod tests {
             assert_eq!(duration(Duration::from_millis(millis)), words);
         }
         assert_eq!(bytes(12_345), "12 KB");
+        assert_eq!([0.0, 0.123, 3.0, 12.34, 1234.5].map(number), ["0", "0.12", "3", "12.3", "1234"]);
+        assert_eq!(
+            [0.0, 0.05, 1.0, 1.94].map(processors).join(" "),
+            "0 processors 0.05 processors 1 processor 1.9 processors"
+        );
+        assert_eq!([12_000_000, 3_210_000_000].map(space), ["12 MB", "3.2 GB"]);
+        assert_eq!(span(3 * 86_400), "3 days");
+        assert_eq!(day(SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_737_600)), "Fri 2026-11-27");
         assert_eq!(truncated("äöü", 2), "äö…");
         assert_eq!(
             flame_graph("trace-2026-11-22T120304.123-node-4711-cpu-17.0.svg"),

@@ -7,7 +7,11 @@ use maud::{DOCTYPE, Markup, html};
 /// A page in the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NavigationPage {
+    Overview,
     Calls,
+    History,
+    Tokens,
+    Sessions,
     Approvals,
     Roles,
     Traces,
@@ -16,7 +20,11 @@ pub(super) enum NavigationPage {
 impl NavigationPage {
     fn title(self) -> &'static str {
         match self {
+            Self::Overview => "Overview",
             Self::Calls => "Calls",
+            Self::History => "History",
+            Self::Tokens => "Tokens",
+            Self::Sessions => "Sessions",
             Self::Approvals => "Approvals",
             Self::Roles => "Roles",
             Self::Traces => "Traces",
@@ -25,23 +33,36 @@ impl NavigationPage {
 
     fn path(self) -> &'static str {
         match self {
-            Self::Calls => "/ui",
+            Self::Overview => "/ui",
+            Self::Calls => "/ui/calls",
+            Self::History => "/ui/history",
+            Self::Tokens => "/ui/tokens",
+            Self::Sessions => "/ui/sessions",
             Self::Approvals => "/ui/approvals",
             Self::Roles => "/ui/roles",
             Self::Traces => "/ui/traces",
         }
     }
 
-    const ALL: [Self; 4] = [Self::Calls, Self::Approvals, Self::Roles, Self::Traces];
+    const ALL: [Self; 8] = [
+        Self::Overview,
+        Self::Calls,
+        Self::History,
+        Self::Tokens,
+        Self::Sessions,
+        Self::Approvals,
+        Self::Roles,
+        Self::Traces,
+    ];
 
     /// Returns true if only a viewer who sees everything gets the page.
     fn needs_all(self) -> bool {
-        matches!(self, Self::Approvals | Self::Traces)
+        matches!(self, Self::History | Self::Approvals | Self::Traces)
     }
 
     /// Returns true if the page is kept up to date.
     fn is_live(self) -> bool {
-        matches!(self, Self::Calls | Self::Approvals)
+        matches!(self, Self::Overview | Self::Calls | Self::Sessions | Self::Approvals)
     }
 }
 
@@ -54,7 +75,7 @@ pub(super) fn page(page: NavigationPage, viewer: &PageViewer, content: &Markup) 
             body {
                 a class="skip" href="#main" { "To the content" }
                 header {
-                    p { strong { "CoreTools" } }
+                    p class="brand" { strong { "CoreTools" } }
                     nav aria-label="Pages" {
                         ul {
                             @for other in NavigationPage::ALL {
@@ -103,17 +124,51 @@ pub(super) fn section(id: &str, title: &str, content: &Markup) -> Markup {
     }
 }
 
-/// Renders the table of a section, or "None." where it has no rows.
-pub(super) fn table(section_id: &str, columns: &[&str], rows: &[Markup]) -> Markup {
+/// A cell of a table.
+pub(super) struct Cell {
+    class: &'static str,
+    content: Markup,
+}
+
+/// Returns a cell with this content.
+pub(super) fn cell(content: impl maud::Render) -> Cell {
+    Cell { class: "", content: html! { (content) } }
+}
+
+impl Cell {
+    /// Sets the class of the cell: `name` and `time` stay on one line.
+    pub(super) fn class(mut self, class: &'static str) -> Self {
+        self.class = class;
+        self
+    }
+}
+
+/// Renders the table of a section, or "None." where it has no rows. On a narrow screen each row becomes a block, in which each
+/// value has the name of its column; the roles keep it a table for screen readers.
+pub(super) fn table(section_id: &str, columns: &[&str], rows: &[Vec<Cell>]) -> Markup {
     if rows.is_empty() {
         return html! { p class="faint" { "None." } };
     }
     html! {
         // The keyboard reaches it, so that a table which is wider than the window can be scrolled.
         div class="scroll" tabindex="0" role="group" id={ (section_id) "-table" } aria-labelledby={ (section_id) "-title" } {
-            table {
-                thead { tr { @for column in columns { th scope="col" { (column) } } } }
-                tbody { @for row in rows { (row) } }
+            table class="stacks" role="table" {
+                thead role="rowgroup" {
+                    tr role="row" {
+                        @for column in columns { th scope="col" role="columnheader" { (column) } }
+                    }
+                }
+                tbody role="rowgroup" {
+                    @for row in rows {
+                        tr role="row" {
+                            @for (cell, column) in row.iter().zip(columns) {
+                                td role="cell" class=[(!cell.class.is_empty()).then_some(cell.class)] data-label=(column) {
+                                    div { (cell.content) }
+                                }
+                            }
+                        }
+                    }
+                }
             }
         }
     }
@@ -139,13 +194,30 @@ impl PageEndButton<'_> {
             form method="post" action="/ui/stop" {
                 input type="hidden" name="owner" value=(owner);
                 input type="hidden" name=(field) value=(id);
-                @if let Some(login) = &viewer.login {
-                    input type="hidden" name="secret" value=(login.form_secret);
-                }
+                (form_secret(viewer))
                 // The label names what it ends, for screen readers that read buttons without their rows. The id lets the
                 // focus return to it when the section is replaced.
-                button class="stop" id={ "end-" (id) "-" (owner) } aria-label=(label) { (word) }
+                button class="stop" id={ "end-" (field) "-" (id) "-" (owner) } aria-label=(label) { (word) }
             }
         }
     }
+}
+
+/// Renders the field with the secret of the viewer's forms.
+pub(super) fn form_secret(viewer: &PageViewer) -> Markup {
+    html! {
+        @if let Some(login) = &viewer.login {
+            input type="hidden" name="secret" value=(login.form_secret);
+        }
+    }
+}
+
+/// Renders the result of a form, which is read out when it changes.
+pub(super) fn said(text: &str) -> Markup {
+    html! { p class="said" role="status" { (text) } }
+}
+
+/// Renders the bar with what the page shows, into which the script puts its button.
+pub(super) fn bar(text: &Markup) -> Markup {
+    html! { p class="bar" id="bar" { span { (text) } } }
 }

@@ -4,11 +4,19 @@
 mod agents;
 pub(super) mod approvals;
 pub(super) mod calls;
+mod charts;
 mod format;
 mod head;
+mod headroom;
+pub(super) mod history;
 mod layout;
+pub(super) mod overview;
+mod query;
 pub(super) mod roles;
+mod running;
+pub(super) mod sessions;
 pub(super) mod sign_in_form;
+pub(super) mod tokens;
 pub(super) mod traces;
 
 use super::html_response;

@@ -1,58 +1,71 @@
-//! The places where the audit is: the file, the database, or both.
+//! The places where the audit is, to read it: the file, the database, or both.
 
-use super::error::AuditCommandError;
 use crate::audit_store::{self, AuditStoreError};
-use crate::cli::AuditPlace;
-use crate::server::audit_database;
+use crate::server::audit_database::{self, UnsetVariableError};
 use audit_log::{AuditEntry, AuditQuery, ChainVerifier, read_files};
-use server_setup::settings::Settings;
+use server_setup::config::Config;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 /// One place where the audit is.
-#[derive(Debug)]
-pub(super) enum AuditSource {
+#[derive(Clone)]
+pub(crate) enum AuditSource {
     File(PathBuf),
     Database(String),
 }
 
-/// The name of the chain in the file, of which there is one.
-pub(super) const FILE_CHAIN: &str = "file";
-
-/// The entries that a query found.
-#[derive(Debug, Default)]
-pub(super) struct FoundEntries {
-    /// The oldest first.
-    pub(super) entries: VecDeque<AuditEntry>,
-    /// There are older ones, which were left out.
-    pub(super) has_more: bool,
-    /// Lines that are no entries.
-    pub(super) damaged: u64,
-}
-
-/// Returns the places that `settings` name, or that of `only`.
-pub(super) fn sources(
-    settings: &Settings,
-    only: Option<AuditPlace>,
-) -> Result<Vec<AuditSource>, AuditCommandError> {
-    let file = settings.config.policy.audit.value.clone().map(AuditSource::File);
-    let database = || -> Result<_, AuditCommandError> {
-        Ok(audit_database::location(&settings.config.http)?.map(AuditSource::Database))
-    };
-    match only {
-        Some(AuditPlace::File) => Ok(vec![file.ok_or(AuditCommandError::NoFile)?]),
-        Some(AuditPlace::Database) => Ok(vec![database()?.ok_or(AuditCommandError::NoDatabase)?]),
-        None => {
-            let both: Vec<_> = file.into_iter().chain(database()?).collect();
-            if both.is_empty() { Err(AuditCommandError::NoAudit) } else { Ok(both) }
+impl std::fmt::Debug for AuditSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            // Its address may have a password.
+            Self::Database(_) => f.write_str("Database"),
         }
     }
 }
 
+/// The name of the chain in the file, of which there is one.
+pub(crate) const FILE_CHAIN: &str = "file";
+
+/// The entries that a query found.
+#[derive(Debug, Default)]
+pub(crate) struct FoundEntries {
+    /// The oldest first.
+    pub(crate) entries: VecDeque<AuditEntry>,
+    /// There are older ones, which were left out.
+    pub(crate) has_more: bool,
+    /// Lines that are no entries.
+    pub(crate) damaged: u64,
+}
+
+/// The error of an audit that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AuditSourceError {
+    #[error(transparent)]
+    Read(#[from] audit_log::ReadError),
+    #[error(transparent)]
+    Database(#[from] AuditStoreError),
+    #[error("cannot start the runtime")]
+    Runtime(#[source] std::io::Error),
+}
+
 impl AuditSource {
-    /// Finds the newest `limit` entries that `query` asks for.
-    pub(super) fn find(&self, query: &AuditQuery, limit: usize) -> Result<FoundEntries, AuditCommandError> {
+    /// Returns the file that `config` names, if it names one.
+    pub(crate) fn file(config: &Config) -> Option<Self> {
+        config.policy.audit.value.clone().map(Self::File)
+    }
+
+    /// Returns the database that `config` names, if it names one.
+    ///
+    /// # Errors
+    /// The variable with its address is not set.
+    pub(crate) fn database(config: &Config) -> Result<Option<Self>, UnsetVariableError> {
+        Ok(audit_database::location(&config.http)?.map(Self::Database))
+    }
+
+    /// Finds the newest `limit` entries that `query` asks for. It blocks until all was read.
+    pub(crate) fn find(&self, query: &AuditQuery, limit: usize) -> Result<FoundEntries, AuditSourceError> {
         let mut found = FoundEntries::default();
         match self {
             Self::File(path) => read_files(path, |line| match line.entry() {
@@ -83,7 +96,7 @@ impl AuditSource {
     }
 
     /// Gives every record to `verifier`.
-    pub(super) fn verify(&self, verifier: &mut ChainVerifier) -> Result<(), AuditCommandError> {
+    pub(crate) fn verify(&self, verifier: &mut ChainVerifier) -> Result<(), AuditSourceError> {
         match self {
             Self::File(path) => Ok(read_files(path, |line| {
                 verifier.check(&line.position(), FILE_CHAIN, &line.record());
@@ -93,7 +106,7 @@ impl AuditSource {
     }
 }
 
-fn block_on(work: impl Future<Output = Result<(), AuditStoreError>>) -> Result<(), AuditCommandError> {
+fn block_on(work: impl Future<Output = Result<(), AuditStoreError>>) -> Result<(), AuditSourceError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    Ok(runtime.map_err(AuditCommandError::Runtime)?.block_on(work)?)
+    Ok(runtime.map_err(AuditSourceError::Runtime)?.block_on(work)?)
 }
