@@ -20,21 +20,16 @@ fn a_call_on_the_command_line_is_made_there() {
 fn what_is_wrong_with_a_remote_is_an_error_that_names_the_nearest() {
     let machines = Machines::with([]);
     let text = "[remotes.build-box]\nkind = 'ssh'\ntarget = 'build-box'\nroots = ['/src']\n";
-    for (mut command, words) in [
-        (machines.configured("build-bx", text), "did you mean `build-box`?"),
-        (
-            machines.configured("build-box", "[remotes.build-box]\nknd = 'ssh'"),
-            "remotes.toml:2:1: remotes.build-box: there is no key `knd`; did you mean `kind`?",
-        ),
-        (
-            machines.configured("build-box", "[remotes.build-box]\nkind = 'shh'"),
-            "there is no kind of remotes `shh`",
-        ),
-        (machines.configured("build-box", "remotes = 3"), "`remotes` must be a table"),
-        (machines.command_by("sh:"), "a target is missing"),
-        (machines.command_by("nowhere:x"), "there is no kind of remotes `nowhere`"),
+    let unknown_key = "remotes.toml:2:1: remotes.build-box: there is no key `knd`; did you mean `kind`?";
+    for (remote, text, words) in [
+        ("build-bx", text, "did you mean `build-box`?"),
+        ("build-box", "[remotes.build-box]\nknd = 'ssh'", unknown_key),
+        ("build-box", "[remotes.build-box]\nkind = 'shh'", "there is no kind of remotes `shh`"),
+        ("build-box", "remotes = 3", "`remotes` must be a table"),
+        ("sh:", text, "a target is missing"),
+        ("nowhere:x", text, "there is no kind of remotes `nowhere`"),
     ] {
-        let (code, _, error) = output(command.arg("tools"));
+        let (code, _, error) = output(machines.configured(remote, text).arg("tools"));
         assert!(code == 2 && error.contains(words), "{words}: {error}");
     }
     let (code, _, error) = output(machines.command().args(["--root", "/tmp", "tools"]));

@@ -89,6 +89,16 @@ impl FarEnd {
         command
     }
 
+    /// The command that destroys what killed servers have left.
+    pub(crate) fn reap(&self) -> Command {
+        let mut command = self.front.server();
+        if self.front.join("coretools.toml").exists() {
+            command.arg("--config").arg(self.front.join("coretools.toml"));
+        }
+        command.args(["remotes", "reap"]).envs(self.variables.iter().cloned());
+        command
+    }
+
     /// A client of the server in front.
     pub(crate) fn connect(&self) -> Wire {
         Wire::connect(self.command(&[]), Era::Modern).patience(Duration::from_secs(60))
@@ -107,13 +117,22 @@ impl FarEnd {
     pub(crate) fn leases(&self) -> Vec<String> {
         let folder = self.front.state().join("coretools/remotes");
         let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
-        files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned()).collect()
+        let names = files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned());
+        // One that is being written names nothing that was created.
+        names.filter(|name| name.ends_with(".json")).collect()
     }
 }
 
 /// Returns the project of the tools: in git, with one change since the commit.
 pub(crate) fn tools_project() -> Project {
-    let project = Project::with(FILES);
+    fill(Project::empty())
+}
+
+/// Writes the project of the tools into a folder.
+pub(crate) fn fill(project: Project) -> Project {
+    for (path, content) in FILES {
+        project.write(path, content);
+    }
     open_to_all(project.path());
     project.git(&["init", "--quiet", "--initial-branch=main"]);
     project.git(&["add", "."]);

@@ -69,7 +69,7 @@ def open_channel(id, version):
         sys.stderr.write("nothing here: " + GITHUB + "\n")
         os._exit(3)
     elif LIE == "no-object":
-        send({"id": id, "result": ["LEAK"]})
+        send({"id": id, "result": ["a list"]})
         return False
     elif LIE == "wrong-members":
         send({"id": id, "result": {"version": version, "system": ["LEAK"], "architecture": 7}})

@@ -19,6 +19,7 @@ mod engines;
 mod far_end;
 mod fixtures;
 mod hostile;
+mod http;
 mod leases;
 mod loss;
 mod policy;

@@ -12,6 +12,7 @@ use server_setup::settings::Settings;
 use server_setup::toolsets::Callers;
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -68,6 +69,10 @@ impl RemoteHosts {
             return Ok(found.host.clone());
         }
         if hosts.len() >= MAX_REMOTES {
+            // The bearers of JWTs come and go, and nobody says which of them have gone.
+            hosts.retain(|_, host| host.remote.is_in_use());
+        }
+        if hosts.len() >= MAX_REMOTES {
             return Err(WorkspacesError::TooManyRemotes);
         }
         let remote = settings.config.remotes.iter().find(|remote| remote.name == **template);
@@ -80,6 +85,13 @@ impl RemoteHosts {
         let host = full_host.for_workspace(toolsets, Arc::new(effects), roots)?;
         hosts.insert(key, RemoteHost { host: host.clone(), remote });
         Ok(host)
+    }
+
+    /// Tells all remotes of a policy that was read again.
+    pub(crate) fn policy_has_changed(&self, path: &Path) {
+        for RemoteHost { remote, .. } in self.lock().values() {
+            remote::policy_has_changed(remote, path);
+        }
     }
 
     /// Ends the remotes of `principal`, and destroys what was created for them.

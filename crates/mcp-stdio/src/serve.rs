@@ -29,7 +29,15 @@ pub(crate) async fn serve(server: LocalServer) -> ExitCode {
     let shutdown_limit = shutdown_limit(&server);
     let reloads = server.policy_file.clone().map(|path| {
         let host = server.host.clone();
-        let apply = move |policy| host.replace_policy(policy);
+        #[cfg(all(feature = "remotes", unix))]
+        let remote = server.remote.clone().map(|remote| (remote, path.clone()));
+        let apply = move |policy| {
+            host.replace_policy(policy);
+            #[cfg(all(feature = "remotes", unix))]
+            if let Some((remote, path)) = &remote {
+                server_setup::remote::policy_has_changed(remote, path);
+            }
+        };
         let policy_check = server.policy_check.clone();
         let check = move |policy: &_| policy_check.check(policy);
         tokio::spawn(policy::watch(path, server.facts.clone(), check, apply))

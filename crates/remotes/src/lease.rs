@@ -33,6 +33,12 @@ const ID_PREFIX: &str = "coretools-";
 /// The time that the commands of a lease may take.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The ending of a lease that is being written. Nothing is created before it has its name.
+const STAGED: &str = "new";
+
+/// The age from which a lease that is still being written has lost its writer, who takes milliseconds.
+const STAGED_LIFE: Duration = Duration::from_secs(10);
+
 /// A folder of leases. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseFolder(PathBuf);
@@ -146,7 +152,7 @@ impl LeaseFolder {
             settles_at: created_at + settings.create_timeout,
         };
         let path = self.0.join(format!("{id}.json"));
-        let staged = self.0.join(format!("{id}.new"));
+        let staged = self.0.join(format!("{id}.{STAGED}"));
         let lock = write_locked(&staged, &record)
             .and_then(|file| fs::rename(&staged, &path).map(|()| file))
             .inspect_err(|_| {
@@ -176,6 +182,10 @@ impl LeaseFolder {
     }
 
     fn files(&self) -> Result<Vec<PathBuf>, Error> {
+        self.files_ending_in("json")
+    }
+
+    fn files_ending_in(&self, ending: &str) -> Result<Vec<PathBuf>, Error> {
         let entries = match fs::read_dir(&self.0) {
             // Nothing was ever created.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -184,7 +194,7 @@ impl LeaseFolder {
         let mut files = Vec::new();
         for entry in entries {
             let path = entry.map_err(Error::lease(&self.0))?.path();
-            if path.extension().is_some_and(|extension| extension == "json") {
+            if path.extension().is_some_and(|extension| extension == ending) {
                 files.push(path);
             }
         }
@@ -198,6 +208,9 @@ impl LeaseFolder {
     /// The folder cannot be read.
     pub async fn reap(&self, configured: &[RemoteSettings], runner: &Runner) -> Result<Reaped, Error> {
         let mut reaped = Reaped::default();
+        for path in self.files_ending_in(STAGED)? {
+            remove_abandoned(&path);
+        }
         for path in self.files()? {
             let Some(OrphanedLease { record, is_created, _lock }) = take_over(&path) else { continue };
             // Before the commands run: what is created until now, they find.
@@ -244,6 +257,18 @@ const CREATED: &str = "created";
 
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
+}
+
+/// Removes a lease whose writer was killed before it had its name. One that cannot be removed is tried again by the next.
+fn remove_abandoned(path: &Path) {
+    let is_abandoned = File::open(path).is_ok_and(|file| {
+        let age = file.metadata().and_then(|metadata| metadata.modified()).map(|modified| modified.elapsed());
+        // Between its creation and its lock, a file that is being written has no lock.
+        matches!(age, Ok(Ok(age)) if age >= STAGED_LIFE) && !is_locked(&file)
+    });
+    if is_abandoned && let Err(error) = fs::remove_file(path) {
+        tracing::warn!("{} cannot be removed: {error}", path.display());
+    }
 }
 
 /// Returns a lease that nobody owns.
@@ -312,6 +337,12 @@ impl Lease {
         self.record.ends_at.is_some_and(|end| end <= SystemTime::now())
     }
 
+    /// Returns the time until the life of the lease is over, if it ends.
+    pub(crate) fn remaining_life(&self) -> Option<Duration> {
+        let end = self.record.ends_at?;
+        Some(end.duration_since(SystemTime::now()).unwrap_or_default())
+    }
+
     /// Notes that `create` has ended.
     pub(crate) fn note_created(&mut self) -> Result<(), Error> {
         let mut file = &self.lock;
@@ -376,6 +407,23 @@ mod tests {
     fn begin(folder: &LeaseFolder, settings: &RemoteSettings) -> Lease {
         let values = CommandValues { caller: "ada", program: "mcp-stdio", ..CommandValues::default() };
         folder.begin(settings, &values).unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_lease_whose_writer_was_killed_is_removed_and_one_that_is_being_written_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let leases = LeaseFolder::new(folder.path());
+        let file = |name: &str, age: Duration| {
+            let path = folder.path().join(name);
+            let file = File::create(&path).unwrap();
+            file.set_modified(SystemTime::now().checked_sub(age).unwrap()).unwrap();
+            (path, file)
+        };
+        let abandoned = file("coretools-1.new", 2 * STAGED_LIFE);
+        let (new, slow) = (file("coretools-2.new", Duration::ZERO), file("coretools-3.new", 2 * STAGED_LIFE));
+        flock(&slow.1, FlockOperation::NonBlockingLockExclusive).unwrap();
+        leases.reap(&[], &Runner::new()).await.unwrap();
+        assert_eq!([&abandoned.0, &new.0, &slow.0].map(|path| path.exists()), [false, true, true]);
     }
 
     #[tokio::test]

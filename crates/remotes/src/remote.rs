@@ -11,7 +11,8 @@ use error_causes::chain;
 use process_runner::{CancellationToken, Runner};
 use serde_json::{Map, Value};
 use std::fmt;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -56,6 +57,8 @@ struct SharedRemote {
     /// The first message of the next channel.
     request: StdMutex<OpenRequest>,
     connection: Arc<Mutex<Connection>>,
+    /// True if the first message has changed since the channel was opened.
+    is_outdated: AtomicBool,
     ending: CancellationToken,
 }
 
@@ -102,6 +105,7 @@ impl Remote {
             options,
             request: StdMutex::new(request),
             connection: Arc::default(),
+            is_outdated: AtomicBool::new(false),
             ending: CancellationToken::new(),
         };
         Self { shared: Arc::new(shared) }
@@ -112,9 +116,15 @@ impl Remote {
         &self.shared.settings
     }
 
-    /// Replaces the first message of channels that are opened from now on.
-    pub fn replace_request(&self, change: impl FnOnce(&mut OpenRequest)) {
-        change(&mut self.shared.request.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Changes the first message of channels that are opened from now on. The channel that is open gives way to another one
+    /// at the next call, unless something runs there.
+    pub fn change_request(&self, change: impl FnOnce(&mut OpenRequest)) {
+        let mut request = self.shared.request.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = request.clone();
+        change(&mut request);
+        if *request != before {
+            self.shared.is_outdated.store(true, Ordering::Release);
+        }
     }
 
     /// Calls a tool there, and returns the result as it came: strictly parsed JSON, and nothing else is known of it.
@@ -122,16 +132,22 @@ impl Remote {
     /// # Errors
     /// The remote cannot be reached, the connection ended, or the server there refused the call.
     pub async fn call(&self, call: RemoteCall<'_>) -> Result<Map<String, Value>, Error> {
-        let connecting = self.channel(&call.on_progress);
-        let channel = tokio::select! {
-            channel = connecting => channel?,
-            () = call.cancel.cancelled() => return Err(Error::Cancelled),
-        };
-        if call.starts_background {
-            // Before the call: a connection that is lost while it runs may have started something.
-            channel.note_state();
+        let mut is_second = false;
+        loop {
+            let connecting = self.channel(&call.on_progress);
+            let channel = tokio::select! {
+                channel = connecting => channel?,
+                () = call.cancel.cancelled() => return Err(Error::Cancelled),
+            };
+            let RemoteCall { tool, arguments, cancel, on_progress, starts_background } = &call;
+            let on_progress = Arc::clone(on_progress);
+            let calling = channel.call_tool(tool, arguments, cancel, on_progress, *starts_background);
+            match calling.await {
+                // It ended just before, and nothing was sent.
+                Err(Error::Closed { .. }) if !is_second => is_second = true,
+                answered => return answered,
+            }
         }
-        channel.call_tool(call.tool, call.arguments, &call.cancel, call.on_progress).await
     }
 
     /// Connects, if there is no connection, and returns what the server there says of itself.
@@ -143,6 +159,18 @@ impl Remote {
         Ok(self.channel(&silent).await?.answer().clone())
     }
 
+    /// Returns true if it is connected, being connected, or something that was created for it is still there.
+    pub fn is_in_use(&self) -> bool {
+        match self.shared.connection.try_lock() {
+            Ok(connection) => {
+                let is_open =
+                    |channel: &Arc<Channel>| channel.end_reason().is_none() || channel.keeps_state();
+                connection.lease.is_some() || connection.channel.as_ref().is_some_and(is_open)
+            }
+            Err(_) => true,
+        }
+    }
+
     /// Returns the open channel, or opens one.
     async fn channel(&self, on_progress: &OnProgress) -> Result<Arc<Channel>, Error> {
         let mut connection = Arc::clone(&self.shared.connection).lock_owned().await;
@@ -151,7 +179,9 @@ impl Remote {
         }
         if let Some(channel) = &connection.channel {
             let is_over = connection.lease.as_ref().is_some_and(Lease::is_over);
+            let is_replaced = self.shared.is_outdated.load(Ordering::Acquire) && channel.is_unused();
             match channel.end_reason() {
+                None if is_replaced => channel.close("its settings have changed").await,
                 None if !is_over => return Ok(Arc::clone(channel)),
                 None => channel.close("its life is over").await,
                 Some(_) => {}
@@ -200,7 +230,10 @@ impl SharedRemote {
     }
 
     /// Opens a channel, and creates what it needs first.
-    async fn open(&self, mut connection: OwnedMutexGuard<Connection>) -> Result<Arc<Channel>, Error> {
+    async fn open(
+        self: &Arc<Self>,
+        mut connection: OwnedMutexGuard<Connection>,
+    ) -> Result<Arc<Channel>, Error> {
         if let Some(leases) = self.options.leases.as_ref().filter(|_| !connection.is_reaped) {
             connection.is_reaped = true;
             self.reap(leases).await;
@@ -213,11 +246,14 @@ impl SharedRemote {
             self.end_lease(&mut connection).await;
         }
         if self.settings.copy_binary && connection.copied.is_none() {
-            let commands = RemoteCommands::new(&self.settings, &self.values())?;
+            // A command that tells the architecture is of a kind that creates nothing.
+            let architecture = match &self.settings.kind.commands.architecture {
+                None => None,
+                Some(_) => RemoteCommands::new(&self.settings, &self.values())?.architecture,
+            };
             let RemoteOptions { runner, program, version, .. } = &self.options;
             let copied =
-                copied_binary(&self.settings, commands.architecture.as_ref(), runner, program, version)
-                    .await?;
+                copied_binary(&self.settings, architecture.as_ref(), runner, program, version).await?;
             connection.copied = Some(copied);
         }
         let reuses = connection.lease.is_some();
@@ -233,7 +269,7 @@ impl SharedRemote {
         }
     }
 
-    async fn open_once(&self, connection: &mut Connection) -> Result<Arc<Channel>, Error> {
+    async fn open_once(self: &Arc<Self>, connection: &mut Connection) -> Result<Arc<Channel>, Error> {
         let opened = self.create_and_connect(connection).await;
         if opened.is_err() {
             // Nobody uses it, and the next attempt begins anew.
@@ -242,7 +278,10 @@ impl SharedRemote {
         opened
     }
 
-    async fn create_and_connect(&self, connection: &mut Connection) -> Result<Arc<Channel>, Error> {
+    async fn create_and_connect(
+        self: &Arc<Self>,
+        connection: &mut Connection,
+    ) -> Result<Arc<Channel>, Error> {
         let copied = connection.copied.clone();
         let copied_names = copied.as_ref().map(|copied| (copied.name.as_str(), copied.sha256.as_str()));
         let values = CommandValues { copied: copied_names, ..self.values() };
@@ -282,6 +321,9 @@ impl SharedRemote {
         }
         let channel = Arc::new(channel);
         let answer = channel.answer();
+        tokio::spawn(watch_end(Arc::downgrade(self), Arc::downgrade(&channel), channel.ended(), {
+            connection.lease.as_ref().and_then(Lease::remaining_life)
+        }));
         tracing::info!(
             "connected to {}: {} {}, confinement: {}",
             self.settings.name,
@@ -294,7 +336,11 @@ impl SharedRemote {
     }
 
     async fn connect(&self, commands: &RemoteCommands) -> Result<Channel, Error> {
-        let request = self.request.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let request = {
+            let request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
+            self.is_outdated.store(false, Ordering::Release);
+            request.clone()
+        };
         let options = ChannelOptions {
             runner: &self.options.runner,
             request: &request,
@@ -369,6 +415,42 @@ impl SharedRemote {
             }
             Err(error) => tracing::error!("the leases cannot be read: {}", chain(&error)),
         }
+    }
+}
+
+/// Destroys what was created for a channel once that has ended, or its life is over: nobody may call for a long time. The
+/// next call creates anew.
+async fn watch_end(
+    shared: Weak<SharedRemote>,
+    channel: Weak<Channel>,
+    ended: CancellationToken,
+    life: Option<Duration>,
+) {
+    let life_is_over = async {
+        match life {
+            // A moment later, since the end is a time of another clock.
+            Some(life) => tokio::time::sleep(life + Duration::from_millis(10)).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = ended.cancelled() => {}
+        () = life_is_over => {}
+    }
+    let Some(shared) = shared.upgrade() else { return };
+    let mut connection = shared.connection.lock().await;
+    let is_current =
+        connection.channel.as_ref().is_some_and(|current| Weak::ptr_eq(&Arc::downgrade(current), &channel));
+    if !is_current || shared.ending.is_cancelled() {
+        return;
+    }
+    let Some(channel) = connection.channel.clone() else { return };
+    // A connection that was lost, and not ended here, is made again to what was created.
+    let is_idle_or_over = channel.is_idle() || connection.lease.as_ref().is_some_and(Lease::is_over);
+    // Kept, for its reason: the next call may have to be told what is lost.
+    channel.close("its life is over").await;
+    if is_idle_or_over {
+        shared.end_lease(&mut connection).await;
     }
 }
 

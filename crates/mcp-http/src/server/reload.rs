@@ -191,5 +191,12 @@ pub(super) async fn watch_policy(app: App, path: PathBuf) {
     let host = app.workspaces.full_host().clone();
     let facts = app.workspaces.facts.clone();
     let check = |policy: &role_policy::Policy| app.workspaces.check_policy(policy);
-    policy::watch(path, facts, check, move |policy| host.replace_policy(policy)).await;
+    #[cfg(feature = "remotes")]
+    let file = path.clone();
+    let apply = move |policy| {
+        host.replace_policy(policy);
+        #[cfg(feature = "remotes")]
+        app.workspaces.remotes.policy_has_changed(&file);
+    };
+    policy::watch(path, facts, check, apply).await;
 }

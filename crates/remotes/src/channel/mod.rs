@@ -26,6 +26,9 @@ use writer::Lines;
 /// The version of MCP that is spoken: the one without a handshake, so that a call is the second message.
 const PROTOCOL_VERSION: &str = "2026-07-28";
 
+/// The reason of a channel that has ended because nobody called.
+const IDLE: &str = "it was idle for as long as it may be";
+
 /// A function that gets the progress of a call.
 pub type OnProgress = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -57,9 +60,19 @@ impl Channel {
         self.pending.keeps_state()
     }
 
-    /// Notes that something runs there that outlives calls, so that the channel is not ended for idleness.
-    pub(crate) fn note_state(&self) {
-        self.pending.note_state();
+    /// Returns true if no call is open, and nothing runs there that outlives calls.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.pending.is_unused() && !self.pending.keeps_state()
+    }
+
+    /// Returns true if it has ended because nobody called.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending.end_reason().as_deref() == Some(IDLE)
+    }
+
+    /// Returns what is cancelled once `connect` has ended.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
     }
 
     /// Ends the channel: the server there reads the end of its input. Returns when `connect` has ended.
@@ -70,12 +83,14 @@ impl Channel {
     }
 
     /// Calls a tool, and returns the result as it came. Dropping the future cancels the call there, and so does `cancel`.
+    /// After a call that `starts_background`, the channel does not end for idleness.
     pub(crate) async fn call_tool(
         &self,
         tool: &str,
-        arguments: Map<String, Value>,
+        arguments: &Map<String, Value>,
         cancel: &CancellationToken,
         on_progress: OnProgress,
+        starts_background: bool,
     ) -> Result<Map<String, Value>, Error> {
         // Room in the queue first: once it is there, sending cannot be interrupted halfway.
         let room = tokio::select! {
@@ -86,6 +101,10 @@ impl Channel {
             return Err(Error::Closed { reason: self.end_reason().unwrap_or_default() });
         };
         let (call, answer) = self.pending.start(on_progress, self.cancellations.clone())?;
+        if starts_background {
+            // Before it is sent: a connection that is lost while it runs may have started something.
+            self.pending.note_state();
+        }
         room.send(self.request(call.id(), tool, arguments).to_line());
         let answered = tokio::select! {
             biased;
@@ -100,8 +119,12 @@ impl Channel {
         }
     }
 
-    fn request(&self, id: u64, tool: &str, arguments: Map<String, Value>) -> Message<'static> {
+    fn request(&self, id: u64, tool: &str, arguments: &Map<String, Value>) -> Message<'static> {
         let string = |text: &str| Json::String(Cow::Owned(text.to_owned()));
+        let mut object = JsonObject::default();
+        for (name, value) in arguments {
+            object.set(name.clone(), Json::from(value));
+        }
         let number = || Json::Number(Cow::Owned(id.to_string()));
         let client = [("name", string(self.client)), ("version", string(&self.answer.version))];
         let meta = [
@@ -113,7 +136,7 @@ impl Channel {
         ];
         let params = [
             ("name", string(tool)),
-            ("arguments", Json::from(&Value::Object(arguments))),
+            ("arguments", Json::Object(object)),
             ("_meta", Json::Object(meta.into_iter().collect())),
         ];
         Message::request(&Id::Number(id.to_string()), "tools/call", params.into_iter().collect())

@@ -39,6 +39,7 @@ enum OpeningFault {
 }
 
 /// The parts of a new channel.
+#[derive(Clone, Copy)]
 pub(crate) struct ChannelOptions<'a> {
     pub(crate) runner: &'a Runner,
     pub(crate) request: &'a OpenRequest,

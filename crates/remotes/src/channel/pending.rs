@@ -95,6 +95,11 @@ impl PendingCalls {
         }
     }
 
+    /// Returns true if no call is open.
+    pub(super) fn is_unused(&self) -> bool {
+        self.state().calls.is_empty()
+    }
+
     /// Opens a call.
     pub(super) fn start(
         self: &Arc<Self>,
@@ -152,8 +157,14 @@ impl PendingCalls {
                     return Ok(());
                 };
                 let answer = if *succeeded {
-                    let result = message.result_object().and_then(JsonObject::to_map);
-                    result.ok_or(ChannelFault::Number)?
+                    match message.result_object().and_then(JsonObject::to_map) {
+                        Some(result) => result,
+                        None => {
+                            let reason = ChannelFault::Number.to_string();
+                            let _ = call.answer.send(Err(Error::Lost { reason }));
+                            return Err(ChannelFault::Number);
+                        }
+                    }
                 } else {
                     let problem = message.error_parts().map(|(_, problem)| problem).unwrap_or_default();
                     let problem = problem.chars().take(2000).collect();

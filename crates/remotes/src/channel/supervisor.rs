@@ -50,9 +50,7 @@ pub(super) async fn supervise(
     loop {
         let (limit, reason) = match pending.silence() {
             Silence::Waiting { since } => (Some(since + MAX_SILENCE), "nothing was heard of it for a minute"),
-            Silence::Idle { since, keeps_state: false } => {
-                (idle.map(|idle| since + idle), "it was idle for as long as it may be")
-            }
+            Silence::Idle { since, keeps_state: false } => (idle.map(|idle| since + idle), super::IDLE),
             Silence::Idle { keeps_state: true, .. } => (None, ""),
         };
         if limit.is_some_and(|limit| limit <= Instant::now()) {

@@ -15,7 +15,7 @@ use process_runner::Runner;
 use process_runner::guardian::GuardianProgram;
 use remotes::{LeaseFolder, OnProgress, OpenRequest, Remote, RemoteCall, RemoteOptions, RemoteSettings};
 use role_policy::{Caller, ToolFacts};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The tools that start what goes on after their call. A connection that is lost afterwards is told of.
@@ -62,6 +62,17 @@ pub fn open_request(
         })?),
     };
     Ok(request)
+}
+
+/// Tells a remote of a policy that was read again, so that its next connection is judged by it there too. One that is not
+/// trusted holds here alone.
+pub fn policy_has_changed(remote: &Remote, path: &Path) {
+    match trusted_text::read(path) {
+        Ok(text) => remote.change_request(|request| request.policy = Some(text)),
+        Err(error) => {
+            tracing::warn!("the policy of connections to remotes stays as it was: {}", chain(&error))
+        }
+    }
 }
 
 /// Returns what makes calls on `remote`.

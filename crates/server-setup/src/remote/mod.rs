@@ -6,4 +6,7 @@ mod front;
 
 pub use far_end::{FarEndLimits, far_end_settings, open_answer};
 pub(crate) use front::remote_server;
-pub use front::{ForwardedTools, connect_for, forwarded_tools, lease_folder, open_request, runner, version};
+pub use front::{
+    ForwardedTools, connect_for, forwarded_tools, lease_folder, open_request, policy_has_changed, runner,
+    version,
+};
