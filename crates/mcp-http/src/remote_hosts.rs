@@ -1,8 +1,7 @@
 //! The hosts of callers whose tools work on remotes: each caller has a remote of its own, by the template that its token or
 //! JWT names.
 
-use crate::workspaces::WorkspacesError;
-use core_tools::mcp::Host;
+use core_tools::mcp::{Host, HostError};
 use process_runner::Runner;
 use remotes::{Remote, caller_slug};
 use role_policy::Caller;
@@ -21,6 +20,19 @@ const MAX_REMOTES: usize = 4096;
 
 /// The time that an engine has to destroy what was created, when a caller may call no more and when the server ends.
 const DESTROY_LIMIT: Duration = Duration::from_secs(20);
+
+/// The error of a caller whose remote cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RemoteHostError {
+    #[error(transparent)]
+    Setup(#[from] server_setup::Error),
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error("more than {MAX_REMOTES} callers have remotes")]
+    TooMany,
+    #[error("the configuration has no [remotes.{name}]")]
+    NoSuchRemote { name: String },
+}
 
 /// A caller and the template of its remote. A caller whose token names another one gets another.
 type RemoteKey = (Arc<str>, Arc<str>);
@@ -46,7 +58,7 @@ impl fmt::Debug for RemoteHosts {
 
 impl RemoteHosts {
     /// Creates the hosts of a server that has none yet.
-    pub(crate) fn new(settings: &Settings) -> Result<Self, WorkspacesError> {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, RemoteHostError> {
         Ok(Self { runner: remote::runner(settings, MAX_REMOTES)?, hosts: Mutex::default() })
     }
 
@@ -62,7 +74,7 @@ impl RemoteHosts {
         full_host: &Host,
         (name, template): (&Arc<str>, &Arc<str>),
         caller: &Caller,
-    ) -> Result<Host, WorkspacesError> {
+    ) -> Result<Host, RemoteHostError> {
         let key = (Arc::clone(name), Arc::clone(template));
         let mut hosts = self.lock();
         if let Some(found) = hosts.get(&key) {
@@ -73,10 +85,10 @@ impl RemoteHosts {
             hosts.retain(|_, host| host.remote.is_in_use());
         }
         if hosts.len() >= MAX_REMOTES {
-            return Err(WorkspacesError::TooManyRemotes);
+            return Err(RemoteHostError::TooMany);
         }
         let remote = settings.config.remotes.iter().find(|remote| remote.name == **template);
-        let remote = remote.ok_or_else(|| WorkspacesError::NoSuchRemote { name: template.to_string() })?;
+        let remote = remote.ok_or_else(|| RemoteHostError::NoSuchRemote { name: template.to_string() })?;
         // Under the lock: of two remotes for one caller one would be lost, with what was created for it.
         let remote =
             remote::connect_for(settings, remote.clone(), caller, caller_slug(name), self.runner.clone())?;

@@ -2,7 +2,7 @@
 
 use crate::auth::principal::Principal;
 #[cfg(feature = "remotes")]
-use crate::remote_hosts::RemoteHosts;
+use crate::remote_hosts::{RemoteHostError, RemoteHosts};
 use core_tools::mcp::{AuditLevel, Host, HostError, WorkspaceEffects};
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
@@ -59,10 +59,11 @@ pub(crate) enum WorkspacesError {
     #[error("more than {MAX_CHOICES} choices of roots")]
     TooManyChoices,
     #[cfg(feature = "remotes")]
-    #[error("more callers than may have remotes")]
-    TooManyRemotes,
-    #[error("the configuration has no [remotes.{name}]")]
-    NoSuchRemote { name: String },
+    #[error(transparent)]
+    Remote(#[from] RemoteHostError),
+    #[cfg(not(feature = "remotes"))]
+    #[error("this program is built without remotes, and cannot reach `{name}`")]
+    NoRemotes { name: String },
     #[error("the root {} of a token lies in no root of the server", .root.display())]
     RootOutside { root: PathBuf },
 }
@@ -137,17 +138,17 @@ impl Workspaces {
     pub(crate) fn host_of(&self, principal: &Principal, caller: &Caller) -> Result<Host, WorkspacesError> {
         let Some(template) = &principal.remote else { return self.host(&principal.roots) };
         #[cfg(feature = "remotes")]
-        return self.remotes.host(
+        return Ok(self.remotes.host(
             &self.settings,
             &self.agents,
             &self.full_host,
             (&principal.name, template),
             caller,
-        );
+        )?);
         #[cfg(not(feature = "remotes"))]
         {
             let _ = caller;
-            Err(WorkspacesError::NoSuchRemote { name: template.to_string() })
+            Err(WorkspacesError::NoRemotes { name: template.to_string() })
         }
     }
 

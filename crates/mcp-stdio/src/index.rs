@@ -3,12 +3,13 @@
 #![allow(clippy::disallowed_methods, reason = "the file belongs to the user who runs the command")]
 
 use crate::atomic_file;
+use crate::configured_server;
 use crate::error::Error;
 use crate::output::{name, print, print_error};
 use clap::Args;
 use serde_json::{Map, Value};
 use server_setup::settings::Settings;
-use server_setup::setup::{self, LocalServer};
+use server_setup::setup::LocalServer;
 use server_setup::toolsets;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
@@ -67,7 +68,7 @@ pub(crate) fn index(settings: Settings, arguments: &IndexArguments) -> Result<Ex
     let root = settings.roots.first().cloned().unwrap_or_default();
     let path = arguments.out.clone().unwrap_or_else(|| program.home(root).join(DEFAULT_PATH));
     let project_tools = toolsets::own(&settings)?;
-    let server = setup::server(settings)?;
+    let server = configured_server::server(settings)?;
     let entries = entries(&server);
     let text = document(program.name, &entries, &project_tools);
     if arguments.check {

@@ -27,6 +27,7 @@ mod cli;
 #[cfg(all(feature = "hooks", unix))]
 mod codex_environment;
 mod completions;
+mod configured_server;
 #[cfg(feature = "context")]
 mod context;
 mod doctor;
@@ -58,7 +59,7 @@ use error::Error;
 use error_causes::chain;
 use output::{name, print, print_error};
 pub use server_setup::{Program, Resources};
-use server_setup::{log, read_settings, setup};
+use server_setup::{log, read_settings};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -195,19 +196,21 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
         Some(Command::CodexEnvironment(arguments)) => {
             runtime.block_on(codex_environment::run(settings, &arguments))
         }
-        Some(Command::Tools { json, markdown }) => Ok(call::tools(&setup::server(settings)?, json, markdown)),
+        Some(Command::Tools { json, markdown }) => {
+            Ok(call::tools(&configured_server::server(settings)?, json, markdown))
+        }
         #[cfg(all(feature = "remotes", unix))]
         Some(Command::Remotes { command }) => runtime.block_on(remotes::run(&settings, command)),
         Some(Command::Index(arguments)) => index::index(settings, &arguments),
         Some(Command::Call { tool: Some(tool), help: true, .. }) => {
-            call::parameters(&setup::server(settings)?, &tool)
+            call::parameters(&configured_server::server(settings)?, &tool)
         }
         Some(Command::Call { tool: Some(tool), arguments, json, .. }) => {
-            let server = setup::server(settings)?;
+            let server = configured_server::server(settings)?;
             runtime.block_on(call::call(server, &tool, &arguments, json))
         }
         _ => {
-            let server = setup::server(settings)?;
+            let server = configured_server::server(settings)?;
             Ok(runtime.block_on(serve::serve(server)))
         }
     };

@@ -96,10 +96,6 @@ impl LocalServer {
 /// # Errors
 /// Something that the settings name cannot be used, or does not fit the rest.
 pub fn server(settings: Settings) -> Result<LocalServer, Error> {
-    #[cfg(all(feature = "remotes", unix))]
-    if let Some(remote) = settings.remote.clone() {
-        return crate::remote::remote_server(settings, remote);
-    }
     let workspace = Arc::new(workspace(&settings)?);
     let runner = runner(&settings)?;
     for warning in &settings.config.warnings {

@@ -1,9 +1,9 @@
 //! Opening a channel: the start of `connect`, the first message, and the text that comes before its answer.
 
-use super::Channel;
 use super::pending::PendingCalls;
 use super::reader::{self, LineSource};
 use super::supervisor::{self, LastLines};
+use super::tool_channel::Channel;
 use super::writer::{self, Lines};
 use crate::commands::{RemoteCommand, outcome};
 use crate::error::Error;
@@ -121,7 +121,7 @@ fn start(
         ended.clone(),
         reading,
     ));
-    Channel { pending, lines, cancellations, closing, ended, answer, client: options.client }
+    Channel::new(pending, lines, cancellations, (closing, ended), answer, options.client)
 }
 
 /// Reads until the answer of this id. None at the end of the stream.

@@ -1,6 +1,5 @@
 //! The calls of a channel that wait for their answers.
 
-use super::OnProgress;
 use crate::error::Error;
 use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Message, MessageKind};
@@ -10,6 +9,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
+
+/// A function that gets the progress of a call.
+pub type OnProgress = Arc<dyn Fn(&str) + Send + Sync>;
 
 type CallAnswer = Result<Map<String, Value>, Error>;
 

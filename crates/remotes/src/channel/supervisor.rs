@@ -6,6 +6,9 @@ use process_runner::{CancellationToken, Running};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// The reason of a channel that has ended because nobody called.
+pub(super) const IDLE: &str = "it was idle for as long as it may be";
+
 /// The silence of a server there, while a call is open, after which the channel is taken for broken. It sends a sign of
 /// life every 5 s.
 const MAX_SILENCE: Duration = Duration::from_secs(60);
@@ -50,7 +53,7 @@ pub(super) async fn supervise(
     loop {
         let (limit, reason) = match pending.silence() {
             Silence::Waiting { since } => (Some(since + MAX_SILENCE), "nothing was heard of it for a minute"),
-            Silence::Idle { since, keeps_state: false } => (idle.map(|idle| since + idle), super::IDLE),
+            Silence::Idle { since, keeps_state: false } => (idle.map(|idle| since + idle), IDLE),
             Silence::Idle { keeps_state: true, .. } => (None, ""),
         };
         if limit.is_some_and(|limit| limit <= Instant::now()) {

@@ -127,7 +127,11 @@ pub(super) fn apply_text(
             _ => vec![name.get_ref().to_string()],
         };
         if let Some(key) = keys.iter().find(|key| !is_allowed(key)) {
-            return Err(super::forwarded::not_forwarded(file.location(&name.span()), key));
+            return Err(Error::UnknownKey {
+                location: file.location(&name.span()),
+                key: key.clone(),
+                hint: "; the far end of a remote is told no such thing".to_owned(),
+            });
         }
     }
     file.apply(config, &table, "")

@@ -1,6 +1,6 @@
 //! The keys that the server in front tells the far end of a remote.
 
-use super::error::{ConfigLocation, Error};
+use super::error::Error;
 use super::file;
 use super::keys;
 use super::tables::Config;
@@ -50,15 +50,6 @@ impl Config {
             });
         }
         Ok(config)
-    }
-}
-
-/// Returns the error for a key that is not forwarded.
-pub(super) fn not_forwarded(location: ConfigLocation, key: &str) -> Error {
-    Error::UnknownKey {
-        location,
-        key: key.to_owned(),
-        hint: "; the far end of a remote is told no such thing".to_owned(),
     }
 }
 

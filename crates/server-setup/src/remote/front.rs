@@ -183,8 +183,18 @@ fn remote_options(settings: &Settings, runner: Runner, caller: String) -> Remote
     options
 }
 
-/// Builds the server in front of `remote` for its one caller.
-pub(crate) fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<LocalServer, Error> {
+/// Builds the server that `settings` describe, for the one caller whom they name: in front of a remote, if they name one.
+///
+/// # Errors
+/// Something that the settings name cannot be used, or does not fit the rest.
+pub fn server(settings: Settings) -> Result<LocalServer, Error> {
+    match settings.remote.clone() {
+        Some(remote) => remote_server(settings, remote),
+        None => setup::server(settings),
+    }
+}
+
+fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<LocalServer, Error> {
     for warning in &settings.config.warnings {
         tracing::warn!("{warning}");
     }

@@ -5,8 +5,7 @@ mod far_end;
 mod front;
 
 pub use far_end::{FarEndLimits, far_end_settings, open_answer};
-pub(crate) use front::remote_server;
 pub use front::{
     ForwardedTools, connect_for, forwarded_tools, lease_folder, open_request, policy_has_changed, runner,
-    version,
+    server, version,
 };

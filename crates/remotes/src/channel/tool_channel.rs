@@ -1,0 +1,147 @@
+//! [`Channel`]: an open channel, and the calls on it.
+
+use super::pending::{OnProgress, PendingCalls};
+use super::supervisor::IDLE;
+use super::writer::Lines;
+use crate::error::Error;
+use crate::opening::OpenAnswer;
+use json_rpc::json::{Json, JsonObject};
+use json_rpc::message::{Id, Message};
+use process_runner::CancellationToken;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// The version of MCP that is spoken: the one without a handshake, so that a call is the second message.
+const PROTOCOL_VERSION: &str = "2026-07-28";
+
+/// An open channel. It ends when the last handle is dropped.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    pending: Arc<PendingCalls>,
+    lines: Lines,
+    cancellations: mpsc::UnboundedSender<u64>,
+    closing: CancellationToken,
+    ended: CancellationToken,
+    answer: OpenAnswer,
+    client: &'static str,
+}
+
+impl Channel {
+    /// The channel whose tasks share these parts: the calls, the queues, and the tokens that close it and tell its end.
+    pub(super) fn new(
+        pending: Arc<PendingCalls>,
+        lines: Lines,
+        cancellations: mpsc::UnboundedSender<u64>,
+        (closing, ended): (CancellationToken, CancellationToken),
+        answer: OpenAnswer,
+        client: &'static str,
+    ) -> Self {
+        Self { pending, lines, cancellations, closing, ended, answer, client }
+    }
+
+    /// Returns the answer of the server there to the first message.
+    pub(crate) fn answer(&self) -> &OpenAnswer {
+        &self.answer
+    }
+
+    /// Returns the reason why the channel has ended, if it has.
+    pub(crate) fn end_reason(&self) -> Option<String> {
+        self.pending.end_reason()
+    }
+
+    /// Returns true if something runs there that outlives calls.
+    pub(crate) fn keeps_state(&self) -> bool {
+        self.pending.keeps_state()
+    }
+
+    /// Returns true if no call is open, and nothing runs there that outlives calls.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.pending.is_unused() && !self.pending.keeps_state()
+    }
+
+    /// Returns true if it has ended because nobody called.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending.end_reason().as_deref() == Some(IDLE)
+    }
+
+    /// Returns what is cancelled once `connect` has ended.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
+    }
+
+    /// Ends the channel: the server there reads the end of its input. Returns when `connect` has ended.
+    pub(crate) async fn close(&self, reason: &str) {
+        self.pending.end(reason);
+        self.closing.cancel();
+        self.ended.cancelled().await;
+    }
+
+    /// Calls a tool, and returns the result as it came. Dropping the future cancels the call there, and so does `cancel`.
+    /// After a call that `starts_background`, the channel does not end for idleness.
+    pub(crate) async fn call_tool(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        cancel: &CancellationToken,
+        on_progress: OnProgress,
+        starts_background: bool,
+    ) -> Result<Map<String, Value>, Error> {
+        // Room in the queue first: once it is there, sending cannot be interrupted halfway.
+        let room = tokio::select! {
+            room = self.lines.room() => room,
+            () = cancel.cancelled() => return Err(Error::Cancelled),
+        };
+        let Some(room) = room else {
+            return Err(Error::Closed { reason: self.end_reason().unwrap_or_default() });
+        };
+        let (call, answer) = self.pending.start(on_progress, self.cancellations.clone())?;
+        if starts_background {
+            // Before it is sent: a connection that is lost while it runs may have started something.
+            self.pending.note_state();
+        }
+        room.send(self.request(call.id(), tool, arguments).to_line());
+        let answered = tokio::select! {
+            biased;
+            answered = answer => answered,
+            // Dropping `call` sends the cancellation; a server answers no call that was cancelled.
+            () = cancel.cancelled() => return Err(Error::Cancelled),
+        };
+        call.is_over();
+        match answered {
+            Ok(answer) => answer,
+            Err(_) => Err(Error::Lost { reason: self.end_reason().unwrap_or_default() }),
+        }
+    }
+
+    fn request(&self, id: u64, tool: &str, arguments: &Map<String, Value>) -> Message<'static> {
+        let string = |text: &str| Json::String(Cow::Owned(text.to_owned()));
+        let mut object = JsonObject::default();
+        for (name, value) in arguments {
+            object.set(name.clone(), Json::from(value));
+        }
+        let number = || Json::Number(Cow::Owned(id.to_string()));
+        let client = [("name", string(self.client)), ("version", string(&self.answer.version))];
+        let meta = [
+            ("io.modelcontextprotocol/protocolVersion", string(PROTOCOL_VERSION)),
+            ("io.modelcontextprotocol/clientCapabilities", Json::Object(JsonObject::default())),
+            ("io.modelcontextprotocol/clientInfo", Json::Object(client.into_iter().collect())),
+            // Always: the server there sends a sign of life while the call runs.
+            ("progressToken", number()),
+        ];
+        let params = [
+            ("name", string(tool)),
+            ("arguments", Json::Object(object)),
+            ("_meta", Json::Object(meta.into_iter().collect())),
+        ];
+        Message::request(&Id::Number(id.to_string()), "tools/call", params.into_iter().collect())
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.pending.end("it is not needed any more");
+        self.closing.cancel();
+    }
+}
