@@ -1,10 +1,11 @@
 //! The answer of a tool, and the one exit that every answer leaves by.
 
 use super::limits::HostLimits;
+use super::prompt::{MessageAuthor, MessageContent, PromptMessage};
 use crate::redact::Redactor;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, GetPromptResult, ResourceContents, Role};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -21,9 +22,26 @@ pub struct Answer {
     more: Vec<String>,
     structured: Option<Value>,
     media: Vec<AnswerMedia>,
+    /// The messages of a prompt.
+    messages: Vec<PromptMessage>,
     failed: bool,
     /// It is an explanation of why the work was not done.
     is_error: bool,
+    cause: FailureCause,
+}
+
+/// The cause of a failure, where a client is told of it by more than a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FailureCause {
+    /// The arguments, the policy, or the work itself.
+    #[default]
+    Call,
+    /// There is no such thing as was asked for.
+    NotFound,
+    /// A defect of the server.
+    Defect,
+    /// The call was cancelled.
+    Cancelled,
 }
 
 /// The longest text of an error. Most that are longer quote the whole of what was wrong.
@@ -40,27 +58,47 @@ pub enum AnswerMedia {
     Audio { data: String, mime_type: String },
     /// Any other file, under the path it was read from.
     Document { data: String, mime_type: String, path: String },
+    /// A resource with its text, which is not in base64.
+    Resource { uri: String, mime_type: String, text: String },
 }
 
 /// The error of a tool that could not do its work. Its message says what was wrong, where, what is expected, and what to
 /// do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ToolError(String);
+#[error("{message}")]
+pub struct ToolError {
+    message: String,
+    cause: FailureCause,
+}
 
 impl ToolError {
     /// An error with this message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
+        Self { message: message.into(), cause: FailureCause::Call }
+    }
+
+    /// The error of a resource that does not exist. A client gets it as the protocol's error for that.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(message).because(FailureCause::NotFound)
+    }
+
+    /// Sets the cause of the failure.
+    pub(crate) fn because(mut self, cause: FailureCause) -> Self {
+        self.cause = cause;
+        self
     }
 
     pub(crate) fn message(&self) -> &str {
-        &self.0
+        &self.message
+    }
+
+    pub(crate) fn cause(&self) -> FailureCause {
+        self.cause
     }
 
     /// An error and everything that led to it, outermost first.
     pub fn from_error(error: &dyn std::error::Error) -> Self {
-        Self(error_causes::chain(error))
+        Self::new(error_causes::chain(error))
     }
 }
 
@@ -129,7 +167,18 @@ impl Answer {
 
     /// An answer that reports `error`.
     pub fn error(error: &ToolError) -> Self {
-        Self { text: Some(error.0.clone()), failed: true, is_error: true, ..Self::default() }
+        let (text, cause) = (Some(error.message.clone()), error.cause);
+        Self { text, failed: true, is_error: true, cause, ..Self::default() }
+    }
+
+    /// The messages of a prompt.
+    pub(crate) fn messages(messages: Vec<PromptMessage>) -> Self {
+        Self { messages, ..Self::default() }
+    }
+
+    /// Returns the cause of a failure.
+    pub(crate) fn cause(&self) -> FailureCause {
+        self.cause
     }
 
     /// Keeps more of the text's beginning than of its end where it is too long.
@@ -208,15 +257,15 @@ impl Answer {
 
     /// Returns about how many bytes it has.
     pub(crate) fn size_bytes(&self) -> usize {
-        let media = |media: &AnswerMedia| match media {
-            AnswerMedia::Image { data, .. }
-            | AnswerMedia::Audio { data, .. }
-            | AnswerMedia::Document { data, .. } => data.len(),
+        let message = |message: &PromptMessage| match &message.content {
+            MessageContent::Text(text) => text.len(),
+            MessageContent::Media(media) => media.size_bytes(),
         };
         self.text.as_ref().map_or(0, String::len)
             + self.more.iter().map(String::len).sum::<usize>()
             + self.structured.as_ref().map_or(0, text_bytes)
-            + self.media.iter().map(media).sum::<usize>()
+            + self.media.iter().map(AnswerMedia::size_bytes).sum::<usize>()
+            + self.messages.iter().map(message).sum::<usize>()
     }
 
     /// Masks secrets and then cuts what is too long, in this order: a secret that was cut in two would not be recognised.
@@ -247,7 +296,18 @@ impl Answer {
                 shorten(value, longest);
             }
         }
-        let media: usize = self.media.iter_mut().map(|media| media.mask(redactor)).sum();
+        let mut media: usize = self.media.iter_mut().map(|media| media.mask(redactor)).sum();
+        for message in &mut self.messages {
+            match &mut message.content {
+                MessageContent::Text(text) => {
+                    if let std::borrow::Cow::Owned(masked) = redactor.redact(text) {
+                        *text = masked;
+                    }
+                    truncate_to(text, max_bytes, "", self.kept);
+                }
+                MessageContent::Media(content) => media += content.mask(redactor),
+            }
+        }
         if media > max_bytes {
             return Self::error(&ToolError::new(format!(
                 "the file makes an answer of {media} bytes, and this server sends at most {max_bytes}"
@@ -281,17 +341,45 @@ impl Answer {
             content.push(ContentBlock::text(text));
         }
         content.extend(more.into_iter().map(ContentBlock::text));
-        content.extend(self.media.into_iter().map(|media| match media {
-            AnswerMedia::Image { data, mime_type } => ContentBlock::image(data, mime_type),
-            AnswerMedia::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
-            AnswerMedia::Document { data, mime_type, path } => ContentBlock::resource(
-                ResourceContents::blob(data, format!("file:{path}")).with_mime_type(mime_type),
-            ),
-        }));
+        content.extend(self.media.into_iter().map(AnswerMedia::into_content));
         let mut result = CallToolResult::success(content);
         result.structured_content = structured;
         result.is_error = Some(self.failed);
         result
+    }
+
+    /// Converts the answer to the messages of a prompt.
+    pub(crate) fn into_prompt_result(self) -> GetPromptResult {
+        let message = |message: PromptMessage| {
+            let role = match message.author {
+                MessageAuthor::User => Role::User,
+                MessageAuthor::Assistant => Role::Assistant,
+            };
+            let content = match message.content {
+                MessageContent::Text(text) => ContentBlock::text(text),
+                MessageContent::Media(media) => media.into_content(),
+            };
+            rmcp::model::PromptMessage::new(role, content)
+        };
+        GetPromptResult::new(self.messages.into_iter().map(message).collect())
+    }
+
+    /// Converts the answer to the contents of the resource at `uri`: its documents, or else its text.
+    pub(crate) fn into_resource_contents(self, uri: &str, mime_type: &str) -> Vec<ResourceContents> {
+        if self.media.is_empty() {
+            return vec![ResourceContents::text(self.to_text(), uri).with_mime_type(mime_type)];
+        }
+        let contents = |media| match media {
+            AnswerMedia::Image { data, mime_type }
+            | AnswerMedia::Audio { data, mime_type }
+            | AnswerMedia::Document { data, mime_type, .. } => {
+                ResourceContents::blob(data, uri).with_mime_type(mime_type)
+            }
+            AnswerMedia::Resource { uri, mime_type, text } => {
+                ResourceContents::text(text, uri).with_mime_type(mime_type)
+            }
+        };
+        self.media.into_iter().map(contents).collect()
     }
 }
 
@@ -308,6 +396,26 @@ pub(crate) enum AnswerFormat {
 const MAX_TEXT_BESIDE_OBJECT_BYTES: usize = 4096;
 
 impl AnswerMedia {
+    fn size_bytes(&self) -> usize {
+        match self {
+            Self::Image { data, .. } | Self::Audio { data, .. } | Self::Document { data, .. } => data.len(),
+            Self::Resource { text, .. } => text.len(),
+        }
+    }
+
+    fn into_content(self) -> ContentBlock {
+        match self {
+            Self::Image { data, mime_type } => ContentBlock::image(data, mime_type),
+            Self::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
+            Self::Document { data, mime_type, path } => ContentBlock::resource(
+                ResourceContents::blob(data, format!("file:{path}")).with_mime_type(mime_type),
+            ),
+            Self::Resource { uri, mime_type, text } => {
+                ContentBlock::resource(ResourceContents::text(text, uri).with_mime_type(mime_type))
+            }
+        }
+    }
+
     /// Masks what is text in it, and returns how many bytes it has.
     fn mask(&mut self, redactor: &Redactor) -> usize {
         match self {
@@ -325,6 +433,11 @@ impl AnswerMedia {
             Self::Document { data, path, .. } => {
                 *path = redactor.redact(path).into_owned();
                 data.len()
+            }
+            Self::Resource { uri, text, .. } => {
+                *uri = redactor.redact(uri).into_owned();
+                *text = redactor.redact(text).into_owned();
+                text.len()
             }
         }
     }

@@ -35,9 +35,9 @@ impl From<BuildError> for ToolError {
 pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) -> Toolset {
     let background = Arc::new(BackgroundCommands::new(commands.clone()));
     let started = commands.clone();
-    Toolset {
-        name: "ci",
-        tools: vec![
+    Toolset::new(
+        "ci",
+        [
             run_command(commands.clone(), Arc::clone(&background), max_timeout),
             start_command(started, Arc::clone(&background)),
             read_command_output(Arc::clone(&background)),
@@ -48,7 +48,7 @@ pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) ->
             build_or_restore(commands.clone(), BuildGoal::Restore, max_timeout),
             get_diagnostics(commands, facts),
         ],
-    }
+    )
 }
 
 /// The effects of a command on the workspace, for the policy: the folder that it runs in, and the program.

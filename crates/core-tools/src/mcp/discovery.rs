@@ -35,7 +35,7 @@ const MAX_BYTES: usize = 24 * 1024;
 
 /// Returns the toolset `discovery`.
 pub fn toolset() -> Toolset {
-    Toolset { name: "discovery", tools: vec![find_tools(), call_tools()] }
+    Toolset::new("discovery", [find_tools(), call_tools()])
 }
 
 fn find_tools() -> Tool {

@@ -26,9 +26,9 @@ impl From<filesystem::Error> for ToolError {
 
 /// Returns the toolset `filesystem`, for files beneath the roots of `workspace`.
 pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
-    Toolset {
-        name: "filesystem",
-        tools: vec![
+    Toolset::new(
+        "filesystem",
+        [
             read_file(workspace),
             read_multiple_files(workspace),
             read_media_file(workspace),
@@ -48,7 +48,7 @@ pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
             directory_exists(workspace),
             get_file_info(workspace),
         ],
-    }
+    )
 }
 
 /// Defines a tool that does its work on a blocking thread.

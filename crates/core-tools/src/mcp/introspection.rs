@@ -43,7 +43,7 @@ pub fn toolset(
         capture_trace(workspace, traces),
         get_logs(workspace, logs),
     ];
-    Toolset { name: "introspection", tools }
+    Toolset::new("introspection", tools)
 }
 
 // Answers with text, as `get_logs`.

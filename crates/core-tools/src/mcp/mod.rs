@@ -38,28 +38,41 @@ mod answer;
 mod approval;
 mod arguments;
 mod audit;
+mod availability;
 mod call_context;
+mod call_tasks;
 mod call_tools;
+mod client_log;
+mod client_requests;
 mod client_roots;
+mod completion;
 mod connection;
 pub mod discovery;
 mod effects;
 mod errors;
 mod found_tools;
 mod handler;
+mod header_parameters;
 mod host;
+mod interned_name;
 #[cfg(feature = "testing")]
 mod last_test_runs;
 mod limits;
 mod list_changes;
 mod mentions;
+mod message_queue;
 mod observer;
+mod paused_calls;
 mod permits;
 mod presets;
 mod progress;
 mod progress_notifications;
+mod prompt;
 mod rate_limiter;
 mod reference;
+mod resource;
+mod resource_updates;
+mod running_call;
 mod schema;
 mod schema_file;
 mod search_hints;
@@ -70,6 +83,7 @@ mod tool_caller;
 mod tool_directory;
 mod tool_ranking;
 mod toolset;
+mod uri_template;
 
 #[cfg(feature = "ci")]
 pub mod ci;
@@ -98,7 +112,11 @@ pub use audit::{
     Audit, AuditEntry, AuditFailureMode, AuditLevel, CallDecision, CallRecord, CallTargets, Outcome,
     summarize_arguments,
 };
+pub use availability::Availability;
 pub use call_context::CallContext;
+pub use client_log::{ClientLog, LogLevel};
+pub use client_requests::{ClientCapability, ClientRequestError, ClientRequests};
+pub use completion::{Completer, CompletionRequest};
 pub use connection::{Connection, RequestContext};
 pub use effects::{WorkspaceEffects, workspace_within};
 pub use host::{Host, HostBuilder, HostError, NoSuchTool};
@@ -110,6 +128,9 @@ pub use permits::{
 };
 pub use presets::PRESETS;
 pub use progress::{ProgressEvent, ProgressReporter};
+pub use prompt::{MessageAuthor, Prompt, PromptMessage};
+pub use resource::Resource;
+pub use resource_updates::ResourceUpdates;
 /// The effect of an argument of a tool: the paths, programs or roles that it reaches, declared for policies to judge.
 pub use role_policy::Effect;
 /// The token bucket behind every limit of so many in a span of time.

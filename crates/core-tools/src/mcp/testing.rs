@@ -111,7 +111,7 @@ pub fn toolset(commands: &Commands, max_timeout: Duration) -> Toolset {
         tool("run_test_task", "Run tests within 120 s", RUN_TEST_TASK, Some(TASK_TIME_LIMIT))
             .effects(&[Effect::Reads("test_path")]),
     ];
-    Toolset { name: "tests", tools }
+    Toolset::new("tests", tools)
 }
 
 fn limit_ms(limit: Option<Duration>) -> Option<u64> {

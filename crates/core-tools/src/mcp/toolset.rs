@@ -1,6 +1,8 @@
 //! Toolsets: tools that are chosen together.
 
 use super::arguments::{self, InvalidArguments};
+use super::prompt::Prompt;
+use super::resource::Resource;
 use super::tool::Tool;
 use role_policy::ToolFacts;
 use serde_json::{Map, Value};
@@ -13,6 +15,10 @@ pub struct Toolset {
     pub name: &'static str,
     /// Its tools, in the order they are listed.
     pub tools: Vec<Tool>,
+    /// Its prompts, in the order they are listed.
+    pub prompts: Vec<Prompt>,
+    /// Its resources and templates of resources, in the order they are listed.
+    pub resources: Vec<Resource>,
 }
 
 /// A call in the form in which a policy judges it and a host runs it.
@@ -28,7 +34,21 @@ pub struct PreparedCall {
 impl Toolset {
     /// Creates a toolset that is chosen by `name`, with its tools in the order in which they are listed.
     pub fn new(name: &'static str, tools: impl IntoIterator<Item = Tool>) -> Self {
-        Self { name, tools: tools.into_iter().collect() }
+        Self { name, tools: tools.into_iter().collect(), prompts: Vec::new(), resources: Vec::new() }
+    }
+
+    /// Adds prompts. They are offered where the toolset is, as a whole or in part.
+    #[must_use]
+    pub fn prompts(mut self, prompts: impl IntoIterator<Item = Prompt>) -> Self {
+        self.prompts.extend(prompts);
+        self
+    }
+
+    /// Adds resources. They are offered where the toolset is, as a whole or in part.
+    #[must_use]
+    pub fn resources(mut self, resources: impl IntoIterator<Item = Resource>) -> Self {
+        self.resources.extend(resources);
+        self
     }
 
     /// Iterates over the facts about the tools that a policy judges by.
@@ -40,9 +60,9 @@ impl Toolset {
     ///
     /// A tool that replaces another has its toolset, its place in the list, its aliases, and the rules for its name; its
     /// effects and hints are those that it declares itself.
-    pub fn overlay(self, toolsets: &mut Vec<Self>) {
+    pub fn overlay(mut self, toolsets: &mut Vec<Self>) {
         let mut added = Vec::new();
-        for mut new_tool in self.tools {
+        for mut new_tool in std::mem::take(&mut self.tools) {
             let replaced = toolsets
                 .iter_mut()
                 .flat_map(|toolset| &mut toolset.tools)
@@ -55,8 +75,8 @@ impl Toolset {
                 None => added.push(new_tool),
             }
         }
-        if !added.is_empty() {
-            toolsets.push(Self { name: self.name, tools: added });
+        if !added.is_empty() || !self.prompts.is_empty() || !self.resources.is_empty() {
+            toolsets.push(Self { tools: added, ..self });
         }
     }
 
@@ -96,14 +116,14 @@ mod tests {
     fn library() -> Vec<Toolset> {
         let status = tool("git_status", "theirs").destroys().aliases(&["get_status"]);
         vec![
-            Toolset { name: "git", tools: vec![status, tool("git_log", "theirs")] },
-            Toolset { name: "ci", tools: vec![tool("build", "theirs")] },
+            Toolset::new("git", [status, tool("git_log", "theirs")]),
+            Toolset::new("ci", [tool("build", "theirs")]),
         ]
     }
 
     fn host(own: Vec<Tool>) -> Result<Host, HostError> {
         let mut toolsets = library();
-        Toolset { name: "own", tools: own }.overlay(&mut toolsets);
+        Toolset::new("own", own).overlay(&mut toolsets);
         let builder = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap());
         toolsets.into_iter().fold(builder, HostBuilder::toolset).build()
     }

@@ -3,7 +3,7 @@
 use super::host::Host;
 use super::leftovers::CallRunOwner;
 use super::tools::RegisteredTool;
-use crate::mcp::answer::{Answer, ToolError};
+use crate::mcp::answer::{Answer, FailureCause, ToolError};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::call_tools::MAX_CALLS;
 use crate::mcp::permits::CallPermit;
@@ -49,13 +49,15 @@ impl Host {
         };
         let deadline = Instant::now() + limit;
         let handed_over = context.call_permit.take();
-        let _permit = match registered.tool.resources().needs_call_permit() {
+        let permit = match registered.tool.resources().needs_call_permit() {
             false => None,
             true => Some(match handed_over {
                 Some(permit) => permit,
                 None => self.acquire_permit(limit, deadline, &cancel).await?,
             }),
         };
+        // Given back while the tool waits for its client.
+        context.client.hold(permit.as_ref());
         if cancel.is_cancelled() {
             return Err(cancelled());
         }
@@ -114,7 +116,7 @@ impl Host {
 }
 
 fn cancelled() -> ToolError {
-    ToolError::new("cancelled")
+    ToolError::new("cancelled").because(FailureCause::Cancelled)
 }
 
 /// Logs a panic and returns the error for the caller. A panic is a defect of the server, not of the call; its message
@@ -130,4 +132,5 @@ fn panicked(tool: &str, panic: &(dyn Any + Send), redactor: &Redactor) -> ToolEr
         "`{tool}` stopped because of a defect in this server; it may have done a part of its work. \
          The server goes on, and its log has the details"
     ))
+    .because(FailureCause::Defect)
 }
