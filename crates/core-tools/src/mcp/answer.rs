@@ -1,10 +1,10 @@
 //! The answer of a tool, and the one exit that every answer leaves by.
 
+use super::answer_media::AnswerMedia;
 use super::limits::HostLimits;
-use super::prompt::{MessageAuthor, MessageContent, PromptMessage};
+use super::prompt_message::{MessageAuthor, MessageContent, PromptMessage};
+use super::tool_error::{FailureCause, ToolError};
 use crate::redact::Redactor;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, GetPromptResult, ResourceContents, Role};
 use serde::Serialize;
 use serde_json::Value;
@@ -30,77 +30,8 @@ pub struct Answer {
     cause: FailureCause,
 }
 
-/// The cause of a failure, where a client is told of it by more than a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum FailureCause {
-    /// The arguments, the policy, or the work itself.
-    #[default]
-    Call,
-    /// There is no such thing as was asked for.
-    NotFound,
-    /// A defect of the server.
-    Defect,
-    /// The call was cancelled.
-    Cancelled,
-}
-
 /// The longest text of an error. Most that are longer quote the whole of what was wrong.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
-
-/// A picture, a sound or a document: its bytes in base64, and its media type, such as `image/png`.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the type's own description names the members")]
-#[non_exhaustive]
-pub enum AnswerMedia {
-    /// A picture.
-    Image { data: String, mime_type: String },
-    /// A sound.
-    Audio { data: String, mime_type: String },
-    /// Any other file, under the path it was read from.
-    Document { data: String, mime_type: String, path: String },
-    /// A resource with its text, which is not in base64.
-    Resource { uri: String, mime_type: String, text: String },
-}
-
-/// The error of a tool that could not do its work. Its message says what was wrong, where, what is expected, and what to
-/// do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct ToolError {
-    message: String,
-    cause: FailureCause,
-}
-
-impl ToolError {
-    /// An error with this message.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), cause: FailureCause::Call }
-    }
-
-    /// The error of a resource that does not exist. A client gets it as the protocol's error for that.
-    pub fn not_found(message: impl Into<String>) -> Self {
-        Self::new(message).because(FailureCause::NotFound)
-    }
-
-    /// Sets the cause of the failure.
-    pub(crate) fn because(mut self, cause: FailureCause) -> Self {
-        self.cause = cause;
-        self
-    }
-
-    pub(crate) fn message(&self) -> &str {
-        &self.message
-    }
-
-    pub(crate) fn cause(&self) -> FailureCause {
-        self.cause
-    }
-
-    /// An error and everything that led to it, outermost first.
-    pub fn from_error(error: &dyn std::error::Error) -> Self {
-        Self::new(error_causes::chain(error))
-    }
-}
 
 impl Answer {
     /// An answer that is text and nothing else: file content, listings, diffs, logs.
@@ -167,7 +98,7 @@ impl Answer {
 
     /// An answer that reports `error`.
     pub fn error(error: &ToolError) -> Self {
-        let (text, cause) = (Some(error.message.clone()), error.cause);
+        let (text, cause) = (Some(error.message().to_owned()), error.cause());
         Self { text, failed: true, is_error: true, cause, ..Self::default() }
     }
 
@@ -394,54 +325,6 @@ pub(crate) enum AnswerFormat {
 
 /// The longest text beside a structured object.
 const MAX_TEXT_BESIDE_OBJECT_BYTES: usize = 4096;
-
-impl AnswerMedia {
-    fn size_bytes(&self) -> usize {
-        match self {
-            Self::Image { data, .. } | Self::Audio { data, .. } | Self::Document { data, .. } => data.len(),
-            Self::Resource { text, .. } => text.len(),
-        }
-    }
-
-    fn into_content(self) -> ContentBlock {
-        match self {
-            Self::Image { data, mime_type } => ContentBlock::image(data, mime_type),
-            Self::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
-            Self::Document { data, mime_type, path } => ContentBlock::resource(
-                ResourceContents::blob(data, format!("file:{path}")).with_mime_type(mime_type),
-            ),
-            Self::Resource { uri, mime_type, text } => {
-                ContentBlock::resource(ResourceContents::text(text, uri).with_mime_type(mime_type))
-            }
-        }
-    }
-
-    /// Masks what is text in it, and returns how many bytes it has.
-    fn mask(&mut self, redactor: &Redactor) -> usize {
-        match self {
-            Self::Image { data, mime_type } => {
-                // SVG is the one picture that is text.
-                if mime_type == "image/svg+xml"
-                    && let Some(text) =
-                        STANDARD.decode(&*data).ok().and_then(|bytes| String::from_utf8(bytes).ok())
-                {
-                    *data = STANDARD.encode(redactor.redact(&text).as_bytes());
-                }
-                data.len()
-            }
-            Self::Audio { data, .. } => data.len(),
-            Self::Document { data, path, .. } => {
-                *path = redactor.redact(path).into_owned();
-                data.len()
-            }
-            Self::Resource { uri, text, .. } => {
-                *uri = redactor.redact(uri).into_owned();
-                *text = redactor.redact(text).into_owned();
-                text.len()
-            }
-        }
-    }
-}
 
 /// Returns the bytes of all texts in `value`.
 fn text_bytes(value: &Value) -> usize {

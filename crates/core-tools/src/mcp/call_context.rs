@@ -1,6 +1,6 @@
 //! The context of a call, which a tool gets beside its input.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
 use super::approval::ClientApprover;
 use super::client_log::ClientLog;
 use super::client_requests::ClientRequests;
@@ -12,6 +12,7 @@ use super::permits::{CallAdmission, CallPermit, PermitRelease, ProcessPermits};
 use super::progress::ProgressReporter;
 use super::tool_caller::ToolCaller;
 use super::tool_directory::ToolDirectory;
+use super::tool_error::ToolError;
 #[cfg(feature = "ci")]
 use crate::ci::EgressLog;
 use crate::redact::Redactor;

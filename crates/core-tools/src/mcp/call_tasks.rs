@@ -1,10 +1,11 @@
 //! Calls that go on as tasks: the client has a handle, and asks for the state when it likes.
 
-use super::answer::{Answer, AnswerFormat, FailureCause};
+use super::answer::{Answer, AnswerFormat};
 use super::client_requests::{CallEvent, PendingRequest};
 use super::errors;
-use super::host::{Host, NoSuchTool};
+use super::host::NoSuchTool;
 use super::running_call::{RunningCall, next_event};
+use super::tool_error::FailureCause;
 use crate::redact::Redactor;
 use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -67,10 +68,10 @@ impl CallTasks {
     /// Lets a call go on as a task. It may run for `longest`.
     pub(super) fn spawn(
         &self,
-        host: &Host,
         caller: Caller,
         tool: String,
         running: RunningCall,
+        redactor: Redactor,
         format: AnswerFormat,
         longest: Duration,
     ) -> Task {
@@ -78,7 +79,6 @@ impl CallTasks {
         let options = TaskOptions::default()
             .with_ttl_ms(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
             .with_poll_interval_ms(POLL_INTERVAL_MS);
-        let redactor = host.redactor().clone();
         // The owner is noted before anybody can ask: the client has no handle before this returns.
         let task =
             self.manager.spawn(options, move |context| Box::pin(run(context, running, redactor, format)));
@@ -87,27 +87,37 @@ impl CallTasks {
         task
     }
 
-    /// Returns the state of a task of `caller`.
-    pub(super) fn get(&self, host: &Host, caller: &Caller, id: &str) -> Result<DetailedTask, ErrorData> {
-        self.check_owner(host, caller, id)?;
+    /// Returns the state of a task of `caller`, who `sees` the tools of this name.
+    pub(super) fn get(
+        &self,
+        caller: &Caller,
+        id: &str,
+        sees: impl Fn(&str) -> bool,
+    ) -> Result<DetailedTask, ErrorData> {
+        self.check_owner(caller, id, sees)?;
         self.manager.get_task(id).map_err(|_| errors::no_such_task())
     }
 
     /// Hands answers of the client to a task of `caller`.
     pub(super) fn update(
         &self,
-        host: &Host,
         caller: &Caller,
         id: &str,
         responses: InputResponses,
+        sees: impl Fn(&str) -> bool,
     ) -> Result<(), ErrorData> {
-        self.check_owner(host, caller, id)?;
+        self.check_owner(caller, id, sees)?;
         self.manager.update_task(id, responses).map_err(|_| errors::no_such_task())
     }
 
     /// Cancels a task of `caller`.
-    pub(super) fn cancel(&self, host: &Host, caller: &Caller, id: &str) -> Result<(), ErrorData> {
-        self.check_owner(host, caller, id)?;
+    pub(super) fn cancel(
+        &self,
+        caller: &Caller,
+        id: &str,
+        sees: impl Fn(&str) -> bool,
+    ) -> Result<(), ErrorData> {
+        self.check_owner(caller, id, sees)?;
         self.manager.cancel_task(id).map_err(|_| errors::no_such_task())
     }
 
@@ -123,11 +133,10 @@ impl CallTasks {
     }
 
     /// Checks that a task is one of `caller`, who still sees its tool. Any other answer is that of a task which never was.
-    fn check_owner(&self, host: &Host, caller: &Caller, id: &str) -> Result<(), ErrorData> {
+    fn check_owner(&self, caller: &Caller, id: &str, sees: impl Fn(&str) -> bool) -> Result<(), ErrorData> {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         let owner = owners.get(id).ok_or_else(errors::no_such_task)?;
-        let is_owner =
-            owner.caller.principal() == caller.principal() && host.is_callable(caller, &owner.tool);
+        let is_owner = owner.caller.principal() == caller.principal() && sees(&owner.tool);
         if is_owner { Ok(()) } else { Err(errors::no_such_task()) }
     }
 }

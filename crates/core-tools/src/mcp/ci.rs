@@ -1,9 +1,12 @@
 //! The toolset `ci`: commands, builds and diagnostics.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
+use super::background_process::BackgroundProcess;
 use super::call_context::CallContext;
 use super::permits::{NoPermit, ProcessPermits};
-use super::tool::{BackgroundProcess, Tool};
+use super::task_use::TASK_AFTER;
+use super::tool::Tool;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 use crate::ci::{
     BackgroundCommands, BackgroundStartContext, BackgroundStatus, BuildError, BuildGoal, BuildRequest,
@@ -89,6 +92,7 @@ fn run_command(commands: Commands, background: Arc<BackgroundCommands>, max_time
     .open_world()
     .effects(COMMAND)
     .own_deadline()
+    .long_running(TASK_AFTER)
     .runs_programs()
     .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))
     .answers::<CommandReport>()
@@ -289,6 +293,7 @@ fn build_or_restore(commands: Commands, goal: BuildGoal, max_timeout: Duration) 
     .open_world()
     .effects(&[Effect::Reads("project_path")])
     .own_deadline()
+    .long_running(TASK_AFTER)
     .runs_programs()
     .answers::<SuccessOutput>()
     .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))

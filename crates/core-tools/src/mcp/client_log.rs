@@ -1,27 +1,9 @@
 //! Log messages for the client of a call.
-#![allow(
-    deprecated,
-    reason = "SEP-2577 takes logging out of the protocol one day, and today's clients have it"
-)]
 
+use super::log_level::LogLevel;
 use super::message_queue::{ClientMessage, MessageQueue};
-use rmcp::model::LoggingLevel;
 use serde_json::Value;
 use std::sync::atomic::{AtomicU8, Ordering};
-
-/// The severity of a log message, as RFC 5424 orders them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs, reason = "the names are those of the protocol")]
-pub enum LogLevel {
-    Debug,
-    Info,
-    Notice,
-    Warning,
-    Error,
-    Critical,
-    Alert,
-    Emergency,
-}
 
 /// Sends log messages to the client of one call. Cheap to clone.
 ///
@@ -49,47 +31,6 @@ impl ClientLog {
     pub fn log(&self, level: LogLevel, data: impl Into<Value>) {
         if self.is_enabled(level) {
             self.messages.push(ClientMessage::Log { level, data: data.into() });
-        }
-    }
-}
-
-impl LogLevel {
-    const ALL: [Self; 8] = [
-        Self::Debug,
-        Self::Info,
-        Self::Notice,
-        Self::Warning,
-        Self::Error,
-        Self::Critical,
-        Self::Alert,
-        Self::Emergency,
-    ];
-
-    /// Returns the protocol's level of this severity.
-    pub(super) fn to_protocol(self) -> LoggingLevel {
-        match self {
-            Self::Debug => LoggingLevel::Debug,
-            Self::Info => LoggingLevel::Info,
-            Self::Notice => LoggingLevel::Notice,
-            Self::Warning => LoggingLevel::Warning,
-            Self::Error => LoggingLevel::Error,
-            Self::Critical => LoggingLevel::Critical,
-            Self::Alert => LoggingLevel::Alert,
-            Self::Emergency => LoggingLevel::Emergency,
-        }
-    }
-
-    /// Returns the severity of a level of the protocol.
-    pub(super) fn from_protocol(level: LoggingLevel) -> Self {
-        match level {
-            LoggingLevel::Debug => Self::Debug,
-            LoggingLevel::Info => Self::Info,
-            LoggingLevel::Notice => Self::Notice,
-            LoggingLevel::Warning => Self::Warning,
-            LoggingLevel::Error => Self::Error,
-            LoggingLevel::Critical => Self::Critical,
-            LoggingLevel::Alert => Self::Alert,
-            LoggingLevel::Emergency => Self::Emergency,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Suggestions of values for the arguments of prompts and the variables of resource templates.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
 use super::call_context::CallContext;
 use super::interned_name::interned;
 use super::tool::Tool;
+use super::tool_error::ToolError;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;

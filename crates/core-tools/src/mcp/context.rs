@@ -1,8 +1,9 @@
 //! The context tool.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
 use super::call_context::CallContext;
 use super::tool::Tool;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 use crate::context::{self, CompileContext, CompiledContext, WorkspaceCompiler};
 use context_compiler::{ContextRequestField, ManifestSectionEntry};

@@ -4,9 +4,10 @@
     reason = "SEP-2577 takes sampling and roots out of the protocol one day, and today's clients have them"
 )]
 
-use super::answer::{Answer, FailureCause};
+use super::answer::Answer;
 use super::client_requests::ClientCapability;
 use super::host::NoSuchTool;
+use super::tool_error::FailureCause;
 use rmcp::ErrorData;
 use rmcp::model::{ClientCapabilities, ErrorCode, ProtocolVersion};
 use serde_json::json;

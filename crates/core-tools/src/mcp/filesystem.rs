@@ -1,8 +1,10 @@
 //! The definitions of the filesystem tools.
 
-use super::answer::{Answer, AnswerMedia, ToolError};
+use super::answer::Answer;
+use super::answer_media::AnswerMedia;
 use super::call_context::CallContext;
 use super::tool::Tool;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 #[cfg(feature = "context")]
 use crate::filesystem::FileOutline;

@@ -1,6 +1,6 @@
 //! The messages of a call that its client gets while it runs: steps of its progress, and log messages.
 
-use super::client_log::LogLevel;
+use super::log_level::LogLevel;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

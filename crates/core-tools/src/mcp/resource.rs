@@ -1,11 +1,12 @@
 //! Resources: texts and files that a client reads by their address and shows to a person or a model.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
 use super::availability::Availability;
 use super::call_context::CallContext;
 use super::completion::{Completer, Completions};
 use super::interned_name::interned;
 use super::tool::Tool;
+use super::tool_error::ToolError;
 use super::uri_template::UriTemplate;
 use schemars::JsonSchema;
 use serde::Deserialize;

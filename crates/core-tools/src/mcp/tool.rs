@@ -1,13 +1,17 @@
 //! A tool: its entry in a client's list, the facts that a policy judges it by, and the function that runs.
 
-use super::answer::{Answer, AnswerFormat, ToolError};
+use super::answer::{Answer, AnswerFormat};
 use super::availability::Availability;
+use super::background_process::BackgroundProcess;
 use super::call_context::CallContext;
 use super::client_requests::ClientCapability;
+use super::deadline_owner::DeadlineOwner;
 use super::permits::{NoPermit, ResourceClass};
 use super::schema::{JsonSchemaObject, LazySchema};
 use super::search_hints;
 use super::stored_schemas::SchemaUse;
+use super::task_use::{TaskStart, TaskUse};
+use super::tool_error::ToolError;
 use futures_util::future::{BoxFuture, FutureExt};
 use process_runner::LeftoverTree;
 use rmcp::model::ToolAnnotations;
@@ -55,31 +59,6 @@ pub struct Tool {
     handler: Arc<ToolHandler>,
 }
 
-/// A program that outlives the call that started it.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct BackgroundProcess {
-    /// The principal whose call started it; empty for a caller without a name.
-    pub principal: String,
-    /// The number by which the tools know it.
-    pub id: u32,
-    /// The command.
-    pub command: String,
-    /// `running`, or how it ended.
-    pub state: &'static str,
-    /// The time that it has run, or ran.
-    pub duration: Duration,
-    /// True if it has not ended.
-    pub(crate) running: bool,
-}
-
-impl BackgroundProcess {
-    /// Returns true if it has not ended.
-    pub fn is_running(&self) -> bool {
-        self.running
-    }
-}
-
 /// The effect of a tool on what is there: MCP's `readOnlyHint` and `destructiveHint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ToolChange {
@@ -102,17 +81,6 @@ enum ToolReach {
     Open,
 }
 
-/// The deadline that ends a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeadlineOwner {
-    /// The host's.
-    Host,
-    /// The tool's own, a time limit among its parameters. The host's is only a backstop.
-    Own,
-    /// Those of the calls that the tool makes. The host's is longer than all of them together.
-    InnerCalls,
-}
-
 /// The check if the caller of a tool is unrestricted. It looks at every rule, so only tools that ask for it get it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UnrestrictedCheck {
@@ -125,26 +93,6 @@ enum UnrestrictedCheck {
 enum DirectoryUse {
     None,
     Searched,
-}
-
-/// The use of tasks by a tool: when a call becomes one, for a client that has tasks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TaskUse {
-    pub(crate) start: TaskStart,
-    /// True if the tool cannot be called by a client without tasks.
-    pub(crate) is_required: bool,
-}
-
-/// The moment at which a call becomes a task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum TaskStart {
-    /// It never does.
-    #[default]
-    Never,
-    /// Once it has run for this time.
-    After(Duration),
-    /// When the tool says so.
-    WhenBegun,
 }
 
 /// The source of what a call of a tool does.

@@ -6,7 +6,7 @@ mod history;
 mod integration;
 mod remotes;
 
-use super::answer::ToolError;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 use crate::ci::Commands;
 use crate::git;

@@ -5,21 +5,23 @@
     reason = "SEP-2577 takes sampling and roots out of the protocol one day, and today's clients have them"
 )]
 
-use super::{RmcpContext, client_name, is_modern};
-use crate::mcp::answer::{Answer, AnswerFormat, ToolError};
+use super::request::{RmcpContext, client_name, is_modern};
+use crate::mcp::answer::{Answer, AnswerFormat};
 use crate::mcp::approval::{ClientApprover, supports_forms};
 use crate::mcp::call_context::CallContext;
-use crate::mcp::client_log::{ClientLog, LogLevel};
+use crate::mcp::client_log::ClientLog;
 use crate::mcp::client_requests::{ClientRequests, PendingRequest};
 use crate::mcp::connection::{Connection, RequestContext};
 use crate::mcp::errors;
 use crate::mcp::host::{Host, NoSuchTool, OfferKind};
+use crate::mcp::log_level::LogLevel;
 use crate::mcp::message_queue::MessageQueue;
 use crate::mcp::paused_calls::{CallRequest, Resumed};
 use crate::mcp::progress::ProgressReporter;
 use crate::mcp::progress_notifications::{CallMessages, with_messages};
 use crate::mcp::running_call::{CallStep, MAX_EVENTS, RunningCall};
-use crate::mcp::tool::{TaskStart, TaskUse};
+use crate::mcp::task_use::{TaskStart, TaskUse};
+use crate::mcp::tool_error::ToolError;
 use futures_util::FutureExt;
 use rmcp::ErrorData;
 use rmcp::model::{InputRequiredResult, Task};
@@ -106,7 +108,8 @@ impl Connection {
                         continue;
                     }
                     let longest = host.limits().call_timeout.max(host.limits().max_timeout);
-                    let task = host.tasks().spawn(&host, caller, name, running, format, longest);
+                    let task =
+                        host.tasks().spawn(caller, name, running, host.redactor().clone(), format, longest);
                     return Ok(CallOutcome::Task(task));
                 }
                 Some(CallStep::Requests(requests)) => requests,

@@ -6,18 +6,19 @@
 
 mod calls;
 mod offers;
+mod request;
 
 use super::answer::AnswerFormat;
-use super::client_log::LogLevel;
 use super::client_requests::ClientCapability;
 use super::connection::{Connection, RequestContext};
 use super::header_parameters::check_headers;
-use super::host::{Host, OfferKind};
+use super::host::OfferKind;
+use super::log_level::LogLevel;
 use super::paused_calls::CallRequest;
-use super::tool::TaskUse;
+use super::task_use::TaskUse;
 use super::{errors, list_changes};
-use approvals::shown_text;
 use calls::{CallOutcome, OfferCall};
+use request::{RmcpContext, check_cursor, is_modern, takes_structured};
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::ServerHandler;
@@ -26,15 +27,12 @@ use rmcp::model::{
     CompleteRequestParams, CompleteResult, CreateTaskResult, CustomRequest, CustomResult, DiscoverResult,
     GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, InitializeRequestParams,
     InitializeResult, InputRequiredResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
     ReadResourceResponse, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams,
     SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{MaybeSendFuture, NotificationContext, SubscriptionContext};
 use std::sync::Arc;
-
-/// rmcp's context of a request, as opposed to ours.
-type RmcpContext = rmcp::service::RequestContext<RoleServer>;
 
 // Each future is boxed: rmcp's future of a request has room for that of every method, and is moved several times on its
 // way into a task.
@@ -264,17 +262,20 @@ impl ServerHandler for Connection {
         request: RmcpContext,
     ) -> Result<GetTaskResult, ErrorData> {
         let RequestContext { host, caller, .. } = self.request_context(&request.extensions)?;
-        host.tasks().get(&host, &caller, &params.task_id).map(GetTaskResult::new)
+        host.tasks()
+            .get(&caller, &params.task_id, |tool| host.is_callable(&caller, tool))
+            .map(GetTaskResult::new)
     }
 
     async fn update_task(&self, params: UpdateTaskParams, request: RmcpContext) -> Result<(), ErrorData> {
         let RequestContext { host, caller, .. } = self.request_context(&request.extensions)?;
-        host.tasks().update(&host, &caller, &params.task_id, params.input_responses)
+        let sees = |tool: &str| host.is_callable(&caller, tool);
+        host.tasks().update(&caller, &params.task_id, params.input_responses, sees)
     }
 
     async fn cancel_task(&self, params: CancelTaskParams, request: RmcpContext) -> Result<(), ErrorData> {
         let RequestContext { host, caller, .. } = self.request_context(&request.extensions)?;
-        host.tasks().cancel(&host, &caller, &params.task_id)
+        host.tasks().cancel(&caller, &params.task_id, |tool| host.is_callable(&caller, tool))
     }
 }
 
@@ -330,30 +331,4 @@ impl Connection {
         request.meta.client_capabilities()?.roots?;
         roots.question(params.input_responses.as_ref())
     }
-}
-
-/// Returns the name of the client of a request, for the audit. It is the client's own word.
-fn client_name(request: &RmcpContext) -> Arc<str> {
-    let name = match is_modern(request) {
-        true => request.meta.client_info().map(|client| client.name),
-        false => request.peer.peer_info().map(|info| info.client_info.name.clone()),
-    };
-    name.map_or_else(|| "the client".into(), |name| format!("the client `{}`", shown_text(&name, 64)).into())
-}
-
-/// Returns the error for a cursor, if there is one: every list is one page.
-fn check_cursor(host: &Host, params: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
-    match params.and_then(|params| params.cursor) {
-        Some(cursor) => Err(errors::invalid_cursor(&host.redactor().redact(&cursor))),
-        None => Ok(()),
-    }
-}
-
-fn is_modern(request: &RmcpContext) -> bool {
-    request.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
-}
-
-/// Returns true if the client's protocol has `structuredContent`, which came with 2025-06-18.
-fn takes_structured(request: &RmcpContext) -> bool {
-    request.protocol_version().is_none_or(|version| version >= ProtocolVersion::V_2025_06_18)
 }

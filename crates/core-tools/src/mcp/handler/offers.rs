@@ -1,7 +1,7 @@
 //! Prompts, resources and suggestions, as a client asks for them.
 
 use super::calls::{CallOutcome, OfferCall};
-use super::{RmcpContext, check_cursor, is_modern};
+use super::request::{RmcpContext, check_cursor, is_modern};
 use crate::mcp::answer::{Answer, AnswerFormat};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::completion::MAX_VALUES;
@@ -9,7 +9,7 @@ use crate::mcp::connection::{Connection, RequestContext};
 use crate::mcp::errors;
 use crate::mcp::host::{Host, OfferKind};
 use crate::mcp::paused_calls::CallRequest;
-use crate::mcp::tool::TaskUse;
+use crate::mcp::task_use::TaskUse;
 use rmcp::ErrorData;
 use rmcp::model::{
     CacheScope, CompleteRequestMethod, CompleteRequestParams, CompleteResult, CompletionInfo,

@@ -3,11 +3,12 @@
 use super::host::Host;
 use super::leftovers::CallRunOwner;
 use super::tools::RegisteredTool;
-use crate::mcp::answer::{Answer, FailureCause, ToolError};
+use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::call_tools::MAX_CALLS;
+use crate::mcp::deadline_owner::DeadlineOwner;
 use crate::mcp::permits::CallPermit;
-use crate::mcp::tool::DeadlineOwner;
+use crate::mcp::tool_error::{FailureCause, ToolError};
 use crate::redact::Redactor;
 use futures_util::FutureExt;
 use role_policy::{Authorized, Call};

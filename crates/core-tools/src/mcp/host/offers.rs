@@ -7,7 +7,7 @@
 use super::host::Host;
 use super::tools::{Offer, OfferKind, RegisteredTool};
 use crate::mcp::resource::Resource;
-use crate::mcp::tool::TaskStart;
+use crate::mcp::task_use::TaskStart;
 use rmcp::model::{ServerCapabilities, SubscriptionFilter};
 use role_policy::{Caller, Policy};
 use serde_json::{Map, Value};
