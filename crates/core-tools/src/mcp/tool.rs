@@ -198,7 +198,8 @@ impl Tool {
     }
 
     /// Lets a call become a task once it has run for `after`, for a client with the tasks extension: the client gets a
-    /// handle, asks for the state, and cancels the task if it no longer wants the answer. Other clients wait as ever.
+    /// handle, asks for the state, and cancels the task if it no longer wants the answer. Other clients wait as ever. With
+    /// [`Duration::ZERO`], the call is a task from its beginning.
     #[must_use]
     pub fn long_running(mut self, after: Duration) -> Self {
         self.task.start = TaskStart::After(after);

@@ -51,9 +51,17 @@ impl Toolset {
         self
     }
 
-    /// Iterates over the facts about the tools that a policy judges by.
+    /// Iterates over the facts that a policy judges by: about the tools, and behind them about the prompts, the resources
+    /// and the suggestions.
     pub fn facts(&self) -> impl Iterator<Item = ToolFacts<'static>> {
-        self.tools.iter().map(|tool| tool.facts(self.name))
+        let prompts = self.prompts.iter().map(|prompt| (&prompt.tool, prompt.name, &prompt.completions));
+        let resources =
+            self.resources.iter().map(|resource| (&resource.tool, resource.name, &resource.completions));
+        let offers = prompts.chain(resources).flat_map(|(tool, name, completions)| {
+            std::iter::once(tool.facts(self.name))
+                .chain(completions.tool(name).map(|completions| completions.facts(self.name)))
+        });
+        self.tools.iter().map(|tool| tool.facts(self.name)).chain(offers)
     }
 
     /// Replaces tools of `toolsets` by those of the same name here, and adds the rest as a toolset of its own.

@@ -26,6 +26,7 @@ use futures_util::FutureExt;
 use rmcp::ErrorData;
 use rmcp::model::{InputRequiredResult, Task};
 use role_policy::Caller;
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -81,11 +82,14 @@ impl Connection {
         if has_tasks && let TaskStart::After(after) = task.start {
             running.becomes_task_after(after);
         }
+        // At once means before it begins: a call that asks its client does so as a task.
+        let mut begins_as_task = task.start == TaskStart::After(Duration::ZERO) && pending.is_empty();
         let call_cancel = running.cancel.clone();
         loop {
             let (progress, messages) = (running.progress.clone(), running.messages.clone());
             let step = async {
                 match pending.is_empty() {
+                    true if std::mem::take(&mut begins_as_task) => Some(CallStep::BecomesTask),
                     true => Some(running.next_step().await),
                     // The client has left something out: only what needs no answer goes on.
                     false => running.next_step().now_or_never(),
