@@ -1,8 +1,10 @@
-//! The official conformance suite against the built server: `docs/conformance.md` has what holds, and this checks it.
+//! The official conformance suite against the built server and against the example with everything: `docs/conformance.md`
+//! has what holds, and this checks it.
 
-use integration_tests::{HttpServer, Project, conformance_suite};
+use integration_tests::{HttpServer, Project, conformance_suite, everything};
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
 
 /// Checks that hold, of those that were made: `2/3`.
 type CheckCounts = BTreeMap<String, String>;
@@ -27,16 +29,13 @@ fn summary(said: &str) -> CheckCounts {
     said.lines().filter_map(line).collect()
 }
 
-fn run(revision: &str, column: usize) {
+/// Runs the suite of a revision against the server at `address`, and compares the counts with a column of the page.
+fn run(revision: &str, column: usize, address: &str, outside: &Project) {
     let Some((node, suite)) = conformance_suite() else { return };
-    let (project, outside) = (Project::with([("a.txt", "hello\n")]), Project::empty());
-    let config = outside.join("coretools.toml");
-    std::fs::write(&config, "[http]\nanonymous_role = \"orchestrator\"\ncalls_per_second = 10000\n").unwrap();
-    let server = HttpServer::start(&project, &["--config", config.to_str().unwrap()]);
     let results = outside.join("results");
     let output = Command::new(node)
         .arg(suite)
-        .args(["server", "--url", &format!("http://{}/mcp", server.address())])
+        .args(["server", "--url", &format!("http://{address}/mcp")])
         .args(["--requirements", revision, "-o", results.to_str().unwrap()])
         .current_dir(outside.path())
         .output()
@@ -64,12 +63,75 @@ fn run(revision: &str, column: usize) {
     assert!(looked_at >= 20, "{looked_at}");
 }
 
+/// Runs the suite against the product.
+fn run_product(revision: &str, column: usize) {
+    if conformance_suite().is_none() {
+        return;
+    }
+    let (project, outside) = (Project::with([("a.txt", "hello\n")]), Project::empty());
+    let config = outside.join("coretools.toml");
+    std::fs::write(&config, "[http]\nanonymous_role = \"orchestrator\"\ncalls_per_second = 10000\n").unwrap();
+    let server = HttpServer::start(&project, &["--config", config.to_str().unwrap()]);
+    run(revision, column, &server.address().to_string(), &outside);
+}
+
+/// A running example `everything`. Dropping it ends it.
+struct Everything {
+    process: Child,
+    address: String,
+}
+
+impl Everything {
+    fn start() -> Self {
+        let mut process = Command::new(everything())
+            .args(["--http", "127.0.0.1:0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on http://").and_then(|at| at.strip_suffix("/mcp"));
+        Self { address: address.unwrap_or_else(|| panic!("no address: {line}")).to_owned(), process }
+    }
+}
+
+impl Drop for Everything {
+    fn drop(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+/// Runs the suite against the example with everything, of which every check that is made must pass.
+fn run_everything(revision: &str, column: usize) {
+    if conformance_suite().is_none() {
+        return;
+    }
+    for (scenario, counts) in documented(column) {
+        let (passed, made) = counts.split_once('/').unwrap();
+        assert_eq!(passed, made, "{scenario}");
+    }
+    let server = Everything::start();
+    run(revision, column, &server.address, &Project::empty());
+}
+
 #[test]
 fn of_the_conformance_suite_for_2026_07_28_holds_what_is_documented() {
-    run("2026-07-28", 2);
+    run_product("2026-07-28", 2);
 }
 
 #[test]
 fn of_the_conformance_suite_for_2025_11_25_holds_what_is_documented() {
-    run("2025-11-25", 1);
+    run_product("2025-11-25", 1);
+}
+
+#[test]
+fn the_host_for_authors_passes_the_whole_conformance_suite_for_2026_07_28() {
+    run_everything("2026-07-28", 4);
+}
+
+#[test]
+fn the_host_for_authors_passes_the_whole_conformance_suite_for_2025_11_25() {
+    run_everything("2025-11-25", 3);
 }

@@ -139,13 +139,16 @@ fn an_approval_runs_no_other_call_and_none_twice() {
     assert!(!judged.project.join("b.txt").exists() && !judged.project.join("c.txt").exists());
     let asked = begin(&mut wire, Era::Modern, write("b.txt"));
     assert_eq!(finish(&mut wire, Era::Modern, &asked, accept("allow once"))["isError"], false);
-    // A replay asks again, and so does a state that never was.
+    // A replay asks again. A state that never was is an error.
     fs::remove_file(judged.project.join("b.txt")).unwrap();
     let replay = finish(&mut wire, Era::Modern, &asked, accept("allow once"));
     assert_eq!(replay["resultType"], "input_required", "{replay}");
     let invented = AskedCall { handle: json!("0".repeat(32)), ..asked };
-    let result = finish(&mut wire, Era::Modern, &invented, accept("allow once"));
-    assert_eq!(result["resultType"], "input_required", "{result}");
+    let mut params = invented.params.clone();
+    params["inputResponses"] = json!({ "approval": accept("allow once") });
+    params["requestState"] = invented.handle.clone();
+    let forged = wire.request("tools/call", params);
+    assert_eq!(forged["error"]["code"], -32602, "{forged}");
     assert!(!judged.project.join("b.txt").exists());
 }
 

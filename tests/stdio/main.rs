@@ -7,6 +7,7 @@
 )]
 
 mod arguments;
+mod authors;
 mod batches;
 mod cancellation;
 mod client_files;

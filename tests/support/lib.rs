@@ -66,6 +66,12 @@ pub fn http_server() -> &'static Path {
     })
 }
 
+/// The example `everything` of `core-tools`, built as [`server`] is.
+pub fn everything() -> &'static Path {
+    static EXAMPLE: OnceLock<PathBuf> = OnceLock::new();
+    EXAMPLE.get_or_init(|| once_a_run("everything"))
+}
+
 /// nextest runs each test in a process of its own; the first of them builds, the others are told where.
 fn once_a_run(program: &str) -> PathBuf {
     let Ok(run) = std::env::var("NEXTEST_RUN_ID") else { return build(program) };
@@ -102,7 +108,8 @@ pub fn cargo() -> Command {
 /// only then cargo counts the features of development dependencies.
 fn build(program: &str) -> PathBuf {
     let mut cargo = cargo();
-    cargo.args(["build", "--quiet", "--workspace", "--bin", program, "--test", "summary"]);
+    let kind = if program == "everything" { "--example" } else { "--bin" };
+    cargo.args(["build", "--quiet", "--workspace", kind, program, "--test", "summary"]);
     cargo.args(["--message-format", "json"]);
     if !cfg!(debug_assertions) {
         cargo.args(["--profile", "dist"]); // what is measured is what is shipped

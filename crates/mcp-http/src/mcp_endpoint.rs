@@ -14,6 +14,7 @@ use core_tools::mcp::{
     RequestContext,
 };
 use http::StatusCode;
+use rmcp::model::ServerCapabilities;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use server_setup::{Program, instructions};
@@ -26,9 +27,10 @@ pub(crate) struct McpEndpoint {
 }
 
 impl McpEndpoint {
-    /// Serves the protocol as `program`. Cancelling `cut_off` ends every answer.
+    /// Serves the protocol as `program`, whose hosts have these capabilities. Cancelling `cut_off` ends every answer.
     pub(crate) fn new(
         program: Program,
+        capabilities: ServerCapabilities,
         sessions: &ClientSessions,
         max_body_bytes: usize,
         cut_off: CancellationToken,
@@ -46,7 +48,8 @@ impl McpEndpoint {
             program.name,
             program.version,
             |context| instructions::instructions(&context.host, &context.caller),
-        );
+        )
+        .capabilities(capabilities);
         let manager = Arc::clone(&sessions.manager);
         Self { service: StreamableHttpService::new(move || Ok(connection.new_session()), manager, config) }
     }

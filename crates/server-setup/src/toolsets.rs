@@ -21,7 +21,7 @@ use core_tools::db::Databases;
 use core_tools::inspect::Inspector;
 #[cfg(feature = "introspection")]
 use core_tools::logs::Logs;
-use core_tools::mcp::Toolset;
+use core_tools::mcp::{Tool, Toolset};
 #[cfg(feature = "introspection")]
 use core_tools::redact::Redactor;
 #[cfg(feature = "introspection")]
@@ -92,7 +92,7 @@ pub fn own(settings: &Settings) -> Result<Vec<&'static str>, Error> {
     let runner = runner(settings)?;
     let confine = ConfinementPolicy::off("nothing is run");
     let resources = resources(settings, &workspace, &runner, confine, EnvironmentPolicy::default());
-    Ok(own(&resources).facts().map(|tool| tool.name).collect())
+    Ok(own(&resources).tools.iter().map(Tool::name).collect())
 }
 
 /// Returns the facts that a policy knows of every tool there is.

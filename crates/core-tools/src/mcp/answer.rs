@@ -1,10 +1,11 @@
 //! The answer of a tool, and the one exit that every answer leaves by.
 
+use super::answer_media::AnswerMedia;
 use super::limits::HostLimits;
+use super::prompt_message::{MessageAuthor, MessageContent, PromptMessage};
+use super::tool_error::{FailureCause, ToolError};
 use crate::redact::Redactor;
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use rmcp::model::{CallToolResult, ContentBlock, GetPromptResult, ResourceContents, Role};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -21,48 +22,16 @@ pub struct Answer {
     more: Vec<String>,
     structured: Option<Value>,
     media: Vec<AnswerMedia>,
+    /// The messages of a prompt.
+    messages: Vec<PromptMessage>,
     failed: bool,
     /// It is an explanation of why the work was not done.
     is_error: bool,
+    cause: FailureCause,
 }
 
 /// The longest text of an error. Most that are longer quote the whole of what was wrong.
 const MAX_ERROR_BYTES: usize = 16 * 1024;
-
-/// A picture, a sound or a document: its bytes in base64, and its media type, such as `image/png`.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the type's own description names the members")]
-#[non_exhaustive]
-pub enum AnswerMedia {
-    /// A picture.
-    Image { data: String, mime_type: String },
-    /// A sound.
-    Audio { data: String, mime_type: String },
-    /// Any other file, under the path it was read from.
-    Document { data: String, mime_type: String, path: String },
-}
-
-/// The error of a tool that could not do its work. Its message says what was wrong, where, what is expected, and what to
-/// do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ToolError(String);
-
-impl ToolError {
-    /// An error with this message.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-
-    pub(crate) fn message(&self) -> &str {
-        &self.0
-    }
-
-    /// An error and everything that led to it, outermost first.
-    pub fn from_error(error: &dyn std::error::Error) -> Self {
-        Self(error_causes::chain(error))
-    }
-}
 
 impl Answer {
     /// An answer that is text and nothing else: file content, listings, diffs, logs.
@@ -129,7 +98,18 @@ impl Answer {
 
     /// An answer that reports `error`.
     pub fn error(error: &ToolError) -> Self {
-        Self { text: Some(error.0.clone()), failed: true, is_error: true, ..Self::default() }
+        let (text, cause) = (Some(error.message().to_owned()), error.cause());
+        Self { text, failed: true, is_error: true, cause, ..Self::default() }
+    }
+
+    /// The messages of a prompt.
+    pub(crate) fn messages(messages: Vec<PromptMessage>) -> Self {
+        Self { messages, ..Self::default() }
+    }
+
+    /// Returns the cause of a failure.
+    pub(crate) fn cause(&self) -> FailureCause {
+        self.cause
     }
 
     /// An answer that another server has sent: the text of each block, the object, and whether the work failed.
@@ -242,15 +222,15 @@ impl Answer {
 
     /// Returns about how many bytes it has.
     pub(crate) fn size_bytes(&self) -> usize {
-        let media = |media: &AnswerMedia| match media {
-            AnswerMedia::Image { data, .. }
-            | AnswerMedia::Audio { data, .. }
-            | AnswerMedia::Document { data, .. } => data.len(),
+        let message = |message: &PromptMessage| match &message.content {
+            MessageContent::Text(text) => text.len(),
+            MessageContent::Media(media) => media.size_bytes(),
         };
         self.text.as_ref().map_or(0, String::len)
             + self.more.iter().map(String::len).sum::<usize>()
             + self.structured.as_ref().map_or(0, text_bytes)
-            + self.media.iter().map(media).sum::<usize>()
+            + self.media.iter().map(AnswerMedia::size_bytes).sum::<usize>()
+            + self.messages.iter().map(message).sum::<usize>()
     }
 
     /// Masks secrets and then cuts what is too long, in this order: a secret that was cut in two would not be recognised.
@@ -281,7 +261,18 @@ impl Answer {
                 shorten(value, longest);
             }
         }
-        let media: usize = self.media.iter_mut().map(|media| media.mask(redactor)).sum();
+        let mut media: usize = self.media.iter_mut().map(|media| media.mask(redactor)).sum();
+        for message in &mut self.messages {
+            match &mut message.content {
+                MessageContent::Text(text) => {
+                    if let std::borrow::Cow::Owned(masked) = redactor.redact(text) {
+                        *text = masked;
+                    }
+                    truncate_to(text, max_bytes, "", self.kept);
+                }
+                MessageContent::Media(content) => media += content.mask(redactor),
+            }
+        }
         if media > max_bytes {
             return Self::error(&ToolError::new(format!(
                 "the file makes an answer of {media} bytes, and this server sends at most {max_bytes}"
@@ -315,17 +306,45 @@ impl Answer {
             content.push(ContentBlock::text(text));
         }
         content.extend(more.into_iter().map(ContentBlock::text));
-        content.extend(self.media.into_iter().map(|media| match media {
-            AnswerMedia::Image { data, mime_type } => ContentBlock::image(data, mime_type),
-            AnswerMedia::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
-            AnswerMedia::Document { data, mime_type, path } => ContentBlock::resource(
-                ResourceContents::blob(data, format!("file:{path}")).with_mime_type(mime_type),
-            ),
-        }));
+        content.extend(self.media.into_iter().map(AnswerMedia::into_content));
         let mut result = CallToolResult::success(content);
         result.structured_content = structured;
         result.is_error = Some(self.failed);
         result
+    }
+
+    /// Converts the answer to the messages of a prompt.
+    pub(crate) fn into_prompt_result(self) -> GetPromptResult {
+        let message = |message: PromptMessage| {
+            let role = match message.author {
+                MessageAuthor::User => Role::User,
+                MessageAuthor::Assistant => Role::Assistant,
+            };
+            let content = match message.content {
+                MessageContent::Text(text) => ContentBlock::text(text),
+                MessageContent::Media(media) => media.into_content(),
+            };
+            rmcp::model::PromptMessage::new(role, content)
+        };
+        GetPromptResult::new(self.messages.into_iter().map(message).collect())
+    }
+
+    /// Converts the answer to the contents of the resource at `uri`: its documents, or else its text.
+    pub(crate) fn into_resource_contents(self, uri: &str, mime_type: &str) -> Vec<ResourceContents> {
+        if self.media.is_empty() {
+            return vec![ResourceContents::text(self.to_text(), uri).with_mime_type(mime_type)];
+        }
+        let contents = |media| match media {
+            AnswerMedia::Image { data, mime_type }
+            | AnswerMedia::Audio { data, mime_type }
+            | AnswerMedia::Document { data, mime_type, .. } => {
+                ResourceContents::blob(data, uri).with_mime_type(mime_type)
+            }
+            AnswerMedia::Resource { uri, mime_type, text } => {
+                ResourceContents::text(text, uri).with_mime_type(mime_type)
+            }
+        };
+        self.media.into_iter().map(contents).collect()
     }
 }
 
@@ -340,29 +359,6 @@ pub(crate) enum AnswerFormat {
 
 /// The longest text beside a structured object.
 const MAX_TEXT_BESIDE_OBJECT_BYTES: usize = 4096;
-
-impl AnswerMedia {
-    /// Masks what is text in it, and returns how many bytes it has.
-    fn mask(&mut self, redactor: &Redactor) -> usize {
-        match self {
-            Self::Image { data, mime_type } => {
-                // SVG is the one picture that is text.
-                if mime_type == "image/svg+xml"
-                    && let Some(text) =
-                        STANDARD.decode(&*data).ok().and_then(|bytes| String::from_utf8(bytes).ok())
-                {
-                    *data = STANDARD.encode(redactor.redact(&text).as_bytes());
-                }
-                data.len()
-            }
-            Self::Audio { data, .. } => data.len(),
-            Self::Document { data, path, .. } => {
-                *path = redactor.redact(path).into_owned();
-                data.len()
-            }
-        }
-    }
-}
 
 /// Returns the bytes of all texts in `value`.
 fn text_bytes(value: &Value) -> usize {

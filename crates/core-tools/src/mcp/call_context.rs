@@ -1,7 +1,9 @@
 //! The context of a call, which a tool gets beside its input.
 
-use super::answer::ToolError;
+use super::answer::Answer;
 use super::approval::ClientApprover;
+use super::client_log::ClientLog;
+use super::client_requests::ClientRequests;
 use super::effects::workspace_within;
 use super::found_tools::FoundTools;
 use super::limits::HostLimits;
@@ -10,12 +12,14 @@ use super::permits::{CallAdmission, CallPermit, PermitRelease, ProcessPermits};
 use super::progress::ProgressReporter;
 use super::tool_caller::ToolCaller;
 use super::tool_directory::ToolDirectory;
+use super::tool_error::ToolError;
 #[cfg(feature = "ci")]
 use crate::ci::EgressLog;
 use crate::redact::Redactor;
 use crate::workspace::Workspace;
 use process_runner::ResourceLimits;
 use role_policy::{CallScope, Caller, CredentialRule, Policy, RoleLimits, SystemCallGroup};
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +34,10 @@ pub struct CallContext {
     pub cancel: CancellationToken,
     /// Receives the progress of the call.
     pub progress: ProgressReporter,
+    /// Receives log messages for the client. They are discarded if the client wants none.
+    pub log: ClientLog,
+    /// Asks the client: its user, its model, or for its roots. Every request fails if the call has no client.
+    pub client: ClientRequests,
     /// The longest time limit that a tool may grant its caller: the host's or the role's, whichever is less.
     pub max_timeout: Duration,
     /// The longest that the caller's role lets anything run, also what outlives the call. No limit by default.
@@ -87,6 +95,8 @@ impl CallContext {
             caller,
             cancel,
             progress: ProgressReporter::default(),
+            log: ClientLog::default(),
+            client: ClientRequests::default(),
             max_timeout: HostLimits::default().max_timeout,
             role_limit: None,
             scope: CallScope::default(),
@@ -116,6 +126,24 @@ impl CallContext {
     /// name.
     pub(crate) fn background_owner(&self) -> &str {
         self.owner.as_deref().or_else(|| self.caller.principal()).unwrap_or_default()
+    }
+
+    /// Lets the call go on as a task, if its tool [begins tasks](super::Tool::begins_task) and its client has the tasks
+    /// extension. Otherwise the client waits further.
+    pub async fn begin_task(&self) {
+        self.client.begin_task().await;
+    }
+
+    /// Calls another tool in the name of the caller, for a prompt or a resource that
+    /// [uses tools](super::Prompt::uses_tools).
+    ///
+    /// # Errors
+    /// The prompt or resource does not use tools.
+    pub async fn call_tool(&self, tool: &str, arguments: Map<String, Value>) -> Result<Answer, ToolError> {
+        match &self.tool_caller {
+            Some(caller) => Ok(caller.call(tool.to_owned(), arguments).await),
+            None => Err(ToolError::new(format!("`{tool}` is not among the tools that this may call"))),
+        }
     }
 
     /// Returns `workspace` as far as the policy lets this call reach.

@@ -1,8 +1,9 @@
 //! The tool that makes several calls of other tools.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
 use super::call_context::CallContext;
 use super::tool::Tool;
+use super::tool_error::ToolError;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -1,9 +1,12 @@
 //! The toolset `ci`: commands, builds and diagnostics.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
+use super::background_process::BackgroundProcess;
 use super::call_context::CallContext;
 use super::permits::{NoPermit, ProcessPermits};
-use super::tool::{BackgroundProcess, Tool};
+use super::task_use::TASK_AFTER;
+use super::tool::Tool;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 use crate::ci::{
     BackgroundCommands, BackgroundStartContext, BackgroundStatus, BuildError, BuildGoal, BuildRequest,
@@ -35,9 +38,9 @@ impl From<BuildError> for ToolError {
 pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) -> Toolset {
     let background = Arc::new(BackgroundCommands::new(commands.clone()));
     let started = commands.clone();
-    Toolset {
-        name: "ci",
-        tools: vec![
+    Toolset::new(
+        "ci",
+        [
             run_command(commands.clone(), Arc::clone(&background), max_timeout),
             start_command(started, Arc::clone(&background)),
             read_command_output(Arc::clone(&background)),
@@ -48,7 +51,7 @@ pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) ->
             build_or_restore(commands.clone(), BuildGoal::Restore, max_timeout),
             get_diagnostics(commands, facts),
         ],
-    }
+    )
 }
 
 /// The effects of a command on the workspace, for the policy: the folder that it runs in, and the program.
@@ -89,6 +92,7 @@ fn run_command(commands: Commands, background: Arc<BackgroundCommands>, max_time
     .open_world()
     .effects(COMMAND)
     .own_deadline()
+    .long_running(TASK_AFTER)
     .runs_programs()
     .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))
     .answers::<CommandReport>()
@@ -289,6 +293,7 @@ fn build_or_restore(commands: Commands, goal: BuildGoal, max_timeout: Duration) 
     .open_world()
     .effects(&[Effect::Reads("project_path")])
     .own_deadline()
+    .long_running(TASK_AFTER)
     .runs_programs()
     .answers::<SuccessOutput>()
     .maximum("timeout_ms", u64::try_from(max_timeout.as_millis()).unwrap_or(u64::MAX))

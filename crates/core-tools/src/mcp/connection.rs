@@ -1,5 +1,6 @@
 //! A connection: a host, and who calls it.
 
+use super::client_log::SessionLogLevel;
 use super::client_roots::ClientRoots;
 use super::errors;
 use super::found_tools::FoundTools;
@@ -7,12 +8,13 @@ use super::host::Host;
 use super::observer::CallObserver;
 use super::permits::{CallAdmission, CallPermit, PermitRelease, ProcessPermits};
 use rmcp::ErrorData;
-use rmcp::model::{Extensions, Icon, Implementation};
+use rmcp::model::{Extensions, Icon, Implementation, ServerCapabilities};
 use role_policy::{Caller, RoleLimits};
+use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 /// A connection to a [`Host`], which rmcp serves. Cheap to clone.
@@ -26,6 +28,12 @@ pub struct Connection {
     client_roots: Option<Arc<ClientRoots>>,
     /// The tools that the client has found beyond its list.
     pub(super) found: FoundTools,
+    /// The capabilities that are declared to every client.
+    pub(super) capabilities: ServerCapabilities,
+    /// The level of log messages that a client of the `initialize` era has set.
+    pub(super) log_level: Arc<SessionLogLevel>,
+    /// The resources that a client of the `initialize` era has subscribed to.
+    pub(super) watched: Arc<Mutex<HashSet<String>>>,
 }
 
 /// The context of one request: its caller, the host it is for, and the caller's limits.
@@ -109,8 +117,10 @@ impl Connection {
         version: &str,
         instructions: impl Into<String>,
     ) -> Self {
+        let capabilities = host.capabilities();
         let context = Box::new(RequestContext::new(host, caller, CancellationToken::new()));
-        Self::from_source(ContextSource::Fixed { context, instructions: instructions.into() }, name, version)
+        let source = ContextSource::Fixed { context, instructions: instructions.into() };
+        Self::from_source(source, name, version).capabilities(capabilities)
     }
 
     /// A connection that carries the requests of many callers. `lookup` returns the context of each, by what the
@@ -140,7 +150,26 @@ impl Connection {
             watches_list: Arc::default(),
             client_roots: None,
             found: FoundTools::default(),
+            capabilities: ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build(),
+            log_level: Arc::default(),
+            watched: Arc::default(),
         }
+    }
+
+    /// Declares these capabilities to clients, those of the hosts that requests reach ([`Host::capabilities`]). A
+    /// [shared](Self::shared) connection declares tools alone by default.
+    #[must_use]
+    pub fn capabilities(mut self, capabilities: ServerCapabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// Names the server's product and its page, which clients show beside the name. `CoreTools` by default, without a page.
+    #[must_use]
+    pub fn presented_as(mut self, title: impl Into<String>, website_url: Option<String>) -> Self {
+        self.server.title = Some(title.into());
+        self.server.website_url = website_url;
+        self
     }
 
     /// Lets the roots that the client offers narrow the roots of the server. `narrow` returns the host over the common
@@ -162,7 +191,13 @@ impl Connection {
     /// Returns a connection for another session, with the same host and callers.
     #[must_use]
     pub fn new_session(&self) -> Self {
-        Self { watches_list: Arc::default(), found: FoundTools::default(), ..self.clone() }
+        Self {
+            watches_list: Arc::default(),
+            found: FoundTools::default(),
+            log_level: Arc::default(),
+            watched: Arc::default(),
+            ..self.clone()
+        }
     }
 
     pub(super) fn request_context(&self, extensions: &Extensions) -> Result<RequestContext, ErrorData> {

@@ -1,8 +1,9 @@
 //! The context tool.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
 use super::call_context::CallContext;
 use super::tool::Tool;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 use crate::context::{self, CompileContext, CompiledContext, WorkspaceCompiler};
 use context_compiler::{ContextRequestField, ManifestSectionEntry};
@@ -26,7 +27,7 @@ impl From<context::Error> for ToolError {
 
 /// Returns the toolset `context` over the primary root of the workspace of `compiler`.
 pub fn toolset(compiler: &WorkspaceCompiler) -> Toolset {
-    Toolset { name: "context", tools: vec![compile_context(compiler)] }
+    Toolset::new("context", [compile_context(compiler)])
 }
 
 // The policy does not judge `plan_path` as a path argument: one that is left out would be judged as the root. Every file is

@@ -1,10 +1,11 @@
 //! The toolset `discovery`: the tool that finds other tools, and the one that calls several.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
 use super::call_context::CallContext;
 use super::call_tools::call_tools;
 use super::tool::Tool;
 use super::tool_directory::ToolDirectory;
+use super::tool_error::ToolError;
 use super::tool_ranking::{Ranked, rank};
 use super::toolset::Toolset;
 use schemars::JsonSchema;
@@ -35,7 +36,7 @@ const MAX_BYTES: usize = 24 * 1024;
 
 /// Returns the toolset `discovery`.
 pub fn toolset() -> Toolset {
-    Toolset { name: "discovery", tools: vec![find_tools(), call_tools()] }
+    Toolset::new("discovery", [find_tools(), call_tools()])
 }
 
 fn find_tools() -> Tool {

@@ -1,8 +1,10 @@
 //! The definitions of the filesystem tools.
 
-use super::answer::{Answer, AnswerMedia, ToolError};
+use super::answer::Answer;
+use super::answer_media::AnswerMedia;
 use super::call_context::CallContext;
 use super::tool::Tool;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 #[cfg(feature = "context")]
 use crate::filesystem::FileOutline;
@@ -26,9 +28,9 @@ impl From<filesystem::Error> for ToolError {
 
 /// Returns the toolset `filesystem`, for files beneath the roots of `workspace`.
 pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
-    Toolset {
-        name: "filesystem",
-        tools: vec![
+    Toolset::new(
+        "filesystem",
+        [
             read_file(workspace),
             read_multiple_files(workspace),
             read_media_file(workspace),
@@ -48,7 +50,7 @@ pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
             directory_exists(workspace),
             get_file_info(workspace),
         ],
-    }
+    )
 }
 
 /// Defines a tool that does its work on a blocking thread.

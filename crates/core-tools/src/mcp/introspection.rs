@@ -1,8 +1,11 @@
 //! The tools that look into the running application.
 
-use super::answer::{Answer, AnswerMedia, ToolError};
+use super::answer::Answer;
+use super::answer_media::AnswerMedia;
 use super::call_context::CallContext;
+use super::task_use::TASK_AFTER;
 use super::tool::Tool;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 use crate::db::{self, Databases, DbBridge};
 use crate::inspect::{self, InspectState, Inspector};
@@ -43,7 +46,7 @@ pub fn toolset(
         capture_trace(workspace, traces),
         get_logs(workspace, logs),
     ];
-    Toolset { name: "introspection", tools }
+    Toolset::new("introspection", tools)
 }
 
 // Answers with text, as `get_logs`.
@@ -172,7 +175,7 @@ fn capture_trace(workspace: &Arc<Workspace>, traces: Profiler) -> Tool {
             }
         },
     );
-    tool.adds().own_deadline().runs_programs().checks_unrestricted()
+    tool.adds().own_deadline().long_running(TASK_AFTER).runs_programs().checks_unrestricted()
 }
 
 fn json_text<T: Serialize>(value: &T) -> Result<Answer, ToolError> {

@@ -1,7 +1,7 @@
 //! The tests that failed in the last run of each caller and project, for `failed_only`.
 
-use super::answer::ToolError;
 use super::call_context::CallContext;
+use super::tool_error::ToolError;
 use crate::ci::Commands;
 use crate::testing::{FailedTests, TestReport};
 use crate::workspace::PathKind;

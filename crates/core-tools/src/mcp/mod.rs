@@ -35,44 +35,65 @@
 //! ```
 
 mod answer;
+mod answer_media;
 mod approval;
 mod arguments;
 mod audit;
+mod availability;
+mod background_process;
 mod call_context;
 mod call_result;
+mod call_tasks;
 mod call_tools;
+mod client_log;
+mod client_requests;
 mod client_roots;
+mod completion;
 mod connection;
+mod deadline_owner;
 pub mod discovery;
 mod effects;
 mod errors;
 mod forwarding;
 mod found_tools;
 mod handler;
+mod header_parameters;
 mod host;
+mod interned_name;
 #[cfg(feature = "testing")]
 mod last_test_runs;
 mod limits;
 mod list_changes;
+mod log_level;
 mod mentions;
+mod message_queue;
 mod observer;
+mod paused_calls;
 mod permits;
 mod presets;
 mod progress;
 mod progress_notifications;
+mod prompt;
+mod prompt_message;
 mod rate_limiter;
 mod reference;
 mod remote_effects;
+mod resource;
+mod resource_updates;
+mod running_call;
 mod schema;
 mod schema_file;
 mod search_hints;
 mod selection;
 mod stored_schemas;
+mod task_use;
 mod tool;
 mod tool_caller;
 mod tool_directory;
+mod tool_error;
 mod tool_ranking;
 mod toolset;
+mod uri_template;
 
 #[cfg(feature = "ci")]
 pub mod ci;
@@ -89,7 +110,8 @@ pub mod sessions;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-pub use answer::{Answer, AnswerMedia, ToolError};
+pub use answer::Answer;
+pub use answer_media::AnswerMedia;
 pub use approval::{ApprovalOptions, Approvers, OperatorAccess};
 /// The queue of questions that wait for a person, and its parts.
 pub use approvals::{
@@ -101,13 +123,19 @@ pub use audit::{
     Audit, AuditEntry, AuditFailureMode, AuditLevel, CallDecision, CallRecord, CallTargets, Outcome,
     summarize_arguments,
 };
+pub use availability::Availability;
+pub use background_process::BackgroundProcess;
 pub use call_context::CallContext;
 pub use call_result::InvalidCallResult;
+pub use client_log::ClientLog;
+pub use client_requests::{ClientCapability, ClientRequestError, ClientRequests};
+pub use completion::{Completer, CompletionRequest};
 pub use connection::{Connection, RequestContext};
 pub use effects::{WorkspaceEffects, workspace_within};
 pub use forwarding::{CallForwarder, ForwardedCall};
 pub use host::{Host, HostBuilder, HostError, NoSuchTool};
 pub use limits::HostLimits;
+pub use log_level::LogLevel;
 pub use observer::CallObserver;
 pub use permits::{
     CallAdmission, CallPermit, CallPermits, InnerCallPermits, NoPermit, Permit, PermitRelease,
@@ -115,7 +143,11 @@ pub use permits::{
 };
 pub use presets::PRESETS;
 pub use progress::{ProgressEvent, ProgressReporter};
+pub use prompt::Prompt;
+pub use prompt_message::{MessageAuthor, PromptMessage};
 pub use remote_effects::RemoteEffects;
+pub use resource::Resource;
+pub use resource_updates::ResourceUpdates;
 /// The effect of an argument of a tool: the paths, programs or roles that it reaches, declared for policies to judge.
 pub use role_policy::Effect;
 /// The token bucket behind every limit of so many in a span of time.
@@ -123,5 +155,6 @@ pub use role_policy::TokenBucket;
 #[doc(hidden)]
 pub use schema_file::{schemas_of, stored_schemas};
 pub use selection::{ToolSelection, UnknownSelection};
-pub use tool::{BackgroundProcess, Tool};
+pub use tool::Tool;
+pub use tool_error::ToolError;
 pub use toolset::{PreparedCall, Toolset};

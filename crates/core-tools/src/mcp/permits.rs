@@ -60,6 +60,12 @@ impl CallPermit {
     pub(super) fn release(self) {
         drop(self.permit.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
+
+    /// Puts another permit in the place of one that was released.
+    pub(super) fn refill(&self, other: Self) {
+        let other = other.permit.lock().unwrap_or_else(PoisonError::into_inner).take();
+        *self.permit.lock().unwrap_or_else(PoisonError::into_inner) = other;
+    }
 }
 
 impl CallPermits {

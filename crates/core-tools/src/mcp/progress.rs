@@ -1,5 +1,6 @@
 //! The progress of a call, for a client that waits.
 
+use super::message_queue::{ClientMessage, MessageQueue};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,12 +25,14 @@ pub struct ProgressReporter {
     latest: Arc<Mutex<Option<String>>>,
     listener: Option<Arc<Listener>>,
     requested: bool,
+    /// The steps that the client has not been sent.
+    steps: MessageQueue,
 }
 
 impl ProgressReporter {
-    /// The progress of a call whose client sent a progress token.
-    pub(crate) fn requested() -> Self {
-        Self { requested: true, ..Self::default() }
+    /// The progress of a call whose client sent a progress token. Its steps go to `steps`.
+    pub(super) fn requested(steps: MessageQueue) -> Self {
+        Self { requested: true, steps, ..Self::default() }
     }
 
     /// The progress of a call whose caller shows each report as it comes, as a terminal does. `listener` is called from
@@ -85,6 +88,23 @@ impl ProgressReporter {
         }
     }
 
+    /// Reports a step: how much is done, of how much, if that is known. The client gets every step at once; each must have
+    /// more done than the one before.
+    pub fn step(&self, done: f64, total: Option<f64>, message: Option<&str>) {
+        match &self.listener {
+            Some(listener) => {
+                let of = total.map(|total| format!("/{total}")).unwrap_or_default();
+                let text = message.map(|message| format!(" {message}")).unwrap_or_default();
+                listener(ProgressEvent::Status(&format!("{done}{of}{text}")));
+            }
+            None if self.requested => {
+                let message = message.map(str::to_owned);
+                self.steps.push(ClientMessage::Progress { progress: done, total, message });
+            }
+            None => {}
+        }
+    }
+
     /// Reports a line of a program's output. A client is sent the newest line, a listener every line.
     pub fn output_line(&self, line: &str) {
         match &self.listener {
@@ -111,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_client_is_sent_the_newest_line_of_output_and_a_listener_gets_each() {
-        let client = ProgressReporter::requested();
+        let client = ProgressReporter::requested(MessageQueue::default());
         client.output_line("one");
         client.output_line("two");
         assert_eq!(client.take().as_deref(), Some("two"));

@@ -22,6 +22,8 @@ pub(crate) struct LazySchema {
     generate: fn() -> JsonSchemaObject,
     /// The largest values of parameters that settings bound.
     maxima: Vec<(String, u64)>,
+    /// True if it is listed word for word.
+    is_verbatim: bool,
     schema: OnceLock<Arc<JsonSchemaObject>>,
 }
 
@@ -38,13 +40,32 @@ impl LazySchema {
 
     fn new<T>(schema_use: SchemaUse, generate: fn() -> JsonSchemaObject) -> Self {
         let type_name = std::any::type_name::<T>();
-        Self { schema_use, type_name, generate, maxima: Vec::new(), schema: OnceLock::new() }
+        Self {
+            schema_use,
+            type_name,
+            generate,
+            maxima: Vec::new(),
+            is_verbatim: false,
+            schema: OnceLock::new(),
+        }
+    }
+
+    /// A schema of arguments that is listed word for word. What is no object takes no arguments.
+    pub(crate) fn verbatim(schema: Value) -> Self {
+        let mut lazy = Self::new::<Value>(SchemaUse::Input, JsonSchemaObject::new);
+        lazy.is_verbatim = true;
+        if let Value::Object(schema) = schema {
+            lazy.schema = OnceLock::from(Arc::new(schema));
+        }
+        lazy
     }
 
     /// Sets the largest value of a number among the properties.
     pub(crate) fn set_maximum(&mut self, property: &str, maximum: u64) {
         self.maxima.push((property.to_owned(), maximum));
-        self.schema = OnceLock::new();
+        if !self.is_verbatim {
+            self.schema = OnceLock::new();
+        }
     }
 
     /// Returns the schema.
@@ -63,6 +84,9 @@ impl LazySchema {
 
     /// Returns the part of an input schema that is [`listed`].
     pub(crate) fn listed(&self) -> JsonSchemaObject {
+        if self.is_verbatim {
+            return JsonSchemaObject::clone(self.get());
+        }
         // What settings change is not in the stored schema.
         let stored = || stored(SchemaUse::Listed, self.type_name).filter(|_| self.maxima.is_empty());
         stored().unwrap_or_else(|| listed(self.get()))

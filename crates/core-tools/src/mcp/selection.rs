@@ -24,6 +24,8 @@ pub(crate) struct SelectedTools {
     pub(crate) callable: HashSet<&'static str>,
     /// Those of them that are listed.
     pub(crate) listed: HashSet<&'static str>,
+    /// True if a preset, or no words, chose every toolset.
+    pub(crate) has_everything: bool,
 }
 
 impl ToolSelection {
@@ -69,7 +71,7 @@ impl ToolSelection {
         };
         let everything = || all().map(|(_, name)| name).collect::<HashSet<_>>();
         if self.words.is_empty() {
-            return Ok(SelectedTools { callable: everything(), listed: everything() });
+            return Ok(SelectedTools { callable: everything(), listed: everything(), has_everything: true });
         }
         let mut selected = SelectedTools::default();
         for word in &self.words {
@@ -77,6 +79,7 @@ impl ToolSelection {
                 let listed = all().filter(|(toolset, name)| preset.lists(toolset, name, self.supervised));
                 selected.listed.extend(listed.map(|(_, name)| name));
                 selected.callable = everything();
+                selected.has_everything = true;
                 continue;
             }
             // A toolset first: `context` and `git` are no tools, but a tool may be called like its toolset.
@@ -147,7 +150,7 @@ mod tests {
 
     #[allow(clippy::needless_pass_by_value, reason = "each is made for its call")]
     fn resolved(selection: ToolSelection) -> (Vec<&'static str>, Vec<&'static str>) {
-        let SelectedTools { callable, listed } = selection.resolve(&toolsets()).unwrap();
+        let SelectedTools { callable, listed, .. } = selection.resolve(&toolsets()).unwrap();
         let sorted = |names: HashSet<&'static str>| {
             let mut names: Vec<_> = names.into_iter().collect();
             names.sort_unstable();

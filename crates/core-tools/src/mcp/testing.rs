@@ -1,10 +1,12 @@
 //! The toolset `tests`: one engine behind three tools.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
 use super::call_context::CallContext;
 use super::ci::command_scope;
 use super::last_test_runs::{LastTestRuns, TestRunKey};
+use super::task_use::TASK_AFTER;
 use super::tool::Tool;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 use crate::ci::Commands;
 use crate::testing::{RunTests, TestError, TestReport, run_tests};
@@ -111,7 +113,7 @@ pub fn toolset(commands: &Commands, max_timeout: Duration) -> Toolset {
         tool("run_test_task", "Run tests within 120 s", RUN_TEST_TASK, Some(TASK_TIME_LIMIT))
             .effects(&[Effect::Reads("test_path")]),
     ];
-    Toolset { name: "tests", tools }
+    Toolset::new("tests", tools)
 }
 
 fn limit_ms(limit: Option<Duration>) -> Option<u64> {
@@ -152,7 +154,12 @@ fn test_tool(
 }
 
 fn runs_programs(tool: Tool) -> Tool {
-    tool.destroys().open_world().own_deadline().runs_programs().answers::<VerdictOutput>()
+    tool.destroys()
+        .open_world()
+        .own_deadline()
+        .long_running(TASK_AFTER)
+        .runs_programs()
+        .answers::<VerdictOutput>()
 }
 
 fn answer(report: &TestReport, style: TestReporter) -> Result<Answer, ToolError> {

@@ -1,11 +1,17 @@
 //! A tool: its entry in a client's list, the facts that a policy judges it by, and the function that runs.
 
-use super::answer::{Answer, AnswerFormat, ToolError};
+use super::answer::{Answer, AnswerFormat};
+use super::availability::Availability;
+use super::background_process::BackgroundProcess;
 use super::call_context::CallContext;
+use super::client_requests::ClientCapability;
+use super::deadline_owner::DeadlineOwner;
 use super::permits::{NoPermit, ResourceClass};
 use super::schema::{JsonSchemaObject, LazySchema};
 use super::search_hints;
 use super::stored_schemas::SchemaUse;
+use super::task_use::{TaskStart, TaskUse};
+use super::tool_error::ToolError;
 use futures_util::future::{BoxFuture, FutureExt};
 use process_runner::LeftoverTree;
 use rmcp::model::ToolAnnotations;
@@ -46,32 +52,11 @@ pub struct Tool {
     release_caller: Option<Arc<ReleaseCaller>>,
     list_background: Option<Arc<ListBackground>>,
     take_leftovers: Option<Arc<TakeLeftovers>>,
+    availability: Option<Availability>,
+    task: TaskUse,
+    required_capabilities: &'static [ClientCapability],
+    used_tools: &'static [&'static str],
     handler: Arc<ToolHandler>,
-}
-
-/// A program that outlives the call that started it.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct BackgroundProcess {
-    /// The principal whose call started it; empty for a caller without a name.
-    pub principal: String,
-    /// The number by which the tools know it.
-    pub id: u32,
-    /// The command.
-    pub command: String,
-    /// `running`, or how it ended.
-    pub state: &'static str,
-    /// The time that it has run, or ran.
-    pub duration: Duration,
-    /// True if it has not ended.
-    pub(crate) running: bool,
-}
-
-impl BackgroundProcess {
-    /// Returns true if it has not ended.
-    pub fn is_running(&self) -> bool {
-        self.running
-    }
 }
 
 /// The effect of a tool on what is there: MCP's `readOnlyHint` and `destructiveHint`.
@@ -94,17 +79,6 @@ enum Idempotence {
 enum ToolReach {
     Closed,
     Open,
-}
-
-/// The deadline that ends a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DeadlineOwner {
-    /// The host's.
-    Host,
-    /// The tool's own, a time limit among its parameters. The host's is only a backstop.
-    Own,
-    /// Those of the calls that the tool makes. The host's is longer than all of them together.
-    InnerCalls,
 }
 
 /// The check if the caller of a tool is unrestricted. It looks at every rule, so only tools that ask for it get it.
@@ -151,12 +125,50 @@ impl Tool {
                     std::future::ready(Err(ToolError::new(format!("invalid arguments: {error}")))).boxed()
                 }
             };
+        Self::of(name, title, description, LazySchema::of_input::<I>(), Arc::new(handler))
+    }
+
+    /// A tool whose input schema is given as it is, and listed word for word. Arguments are checked by its properties, as
+    /// far as they say what is required, and by types, ranges and sets; members that it does not list are refused.
+    ///
+    /// ```
+    /// use core_tools::mcp::{Answer, CallContext, Tool};
+    /// use serde_json::{Map, Value, json};
+    ///
+    /// let schema = json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]});
+    /// let run = |input: Map<String, Value>, _: CallContext| async move { Ok(Answer::text(input["city"].to_string())) };
+    /// let tool = Tool::with_schema("weather", "Weather", "Says the weather.", schema, run);
+    /// assert_eq!(tool.name(), "weather");
+    /// ```
+    pub fn with_schema<F, R>(
+        name: &'static str,
+        title: &'static str,
+        description: &'static str,
+        schema: Value,
+        run: F,
+    ) -> Self
+    where
+        F: Fn(Map<String, Value>, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Answer, ToolError>> + Send + 'static,
+    {
+        let handler =
+            move |arguments: Map<String, Value>, context: CallContext| run(arguments, context).boxed();
+        Self::of(name, title, description, LazySchema::verbatim(schema), Arc::new(handler))
+    }
+
+    fn of(
+        name: &'static str,
+        title: &'static str,
+        description: &'static str,
+        input: LazySchema,
+        handler: Arc<ToolHandler>,
+    ) -> Self {
         Self {
             name,
             title,
             description,
             aliases: &[],
-            input: Arc::new(LazySchema::of_input::<I>()),
+            input: Arc::new(input),
             output: None,
             change: ToolChange::None,
             effects: &[],
@@ -170,8 +182,50 @@ impl Tool {
             release_caller: None,
             take_leftovers: None,
             list_background: None,
-            handler: Arc::new(handler),
+            availability: None,
+            task: TaskUse::default(),
+            required_capabilities: &[],
+            used_tools: &[],
+            handler,
         }
+    }
+
+    /// Offers the tool only while `availability` is on. Clients are told of each change.
+    #[must_use]
+    pub fn available_while(mut self, availability: &Availability) -> Self {
+        self.availability = Some(availability.clone());
+        self
+    }
+
+    /// Lets a call become a task once it has run for `after`, for a client with the tasks extension: the client gets a
+    /// handle, asks for the state, and cancels the task if it no longer wants the answer. Other clients wait as ever. With
+    /// [`Duration::ZERO`], the call is a task from its beginning.
+    #[must_use]
+    pub fn long_running(mut self, after: Duration) -> Self {
+        self.task.start = TaskStart::After(after);
+        self
+    }
+
+    /// Lets a call become a task when the tool says so, by [`CallContext::begin_task`]. A tool that first asks the client
+    /// for something calls it afterwards.
+    #[must_use]
+    pub fn begins_task(mut self) -> Self {
+        self.task.start = TaskStart::WhenBegun;
+        self
+    }
+
+    /// Refuses calls of clients without the tasks extension, for a tool that only makes sense as a task.
+    #[must_use]
+    pub fn requires_tasks(mut self) -> Self {
+        self.task.is_required = true;
+        self
+    }
+
+    /// Refuses calls of clients that do not declare these capabilities, before the tool runs.
+    #[must_use]
+    pub fn requires_client(mut self, capabilities: &'static [ClientCapability]) -> Self {
+        self.required_capabilities = capabilities;
+        self
     }
 
     /// Marks a tool that creates or appends, and loses nothing that was there. Not idempotent.
@@ -253,6 +307,14 @@ impl Tool {
     pub(super) fn calls_tools(mut self) -> Self {
         (self.work, self.deadline) = (WorkSource::InnerCalls, DeadlineOwner::InnerCalls);
         self
+    }
+
+    /// Gives a prompt, a resource or suggestions a way to call these tools in the name of their caller, who must see all of
+    /// them.
+    #[must_use]
+    pub(super) fn uses_tools(self, tools: &'static [&'static str]) -> Self {
+        // Unmetered: its calls acquire permits, and it waits for them.
+        Self { used_tools: tools, ..self.calls_tools().unmetered() }
     }
 
     /// Lets calls run without a call permit ([`ResourceClass::Unmetered`]), for a tool that answers at once or waits: a
@@ -337,6 +399,26 @@ impl Tool {
         if self.aliases.is_empty() {
             self.aliases = replaced.aliases;
         }
+    }
+
+    pub(crate) fn task(&self) -> TaskUse {
+        self.task
+    }
+
+    pub(crate) fn required_capabilities(&self) -> &'static [ClientCapability] {
+        self.required_capabilities
+    }
+
+    pub(crate) fn used_tools(&self) -> &'static [&'static str] {
+        self.used_tools
+    }
+
+    pub(crate) fn availability(&self) -> Option<&Availability> {
+        self.availability.as_ref()
+    }
+
+    pub(crate) fn is_available(&self) -> bool {
+        self.availability.as_ref().is_none_or(Availability::is_on)
     }
 
     pub(crate) fn wants_unrestricted(&self) -> bool {

@@ -1,6 +1,8 @@
 //! Toolsets: tools that are chosen together.
 
 use super::arguments::{self, InvalidArguments};
+use super::prompt::Prompt;
+use super::resource::Resource;
 use super::tool::Tool;
 use role_policy::ToolFacts;
 use serde_json::{Map, Value};
@@ -13,6 +15,10 @@ pub struct Toolset {
     pub name: &'static str,
     /// Its tools, in the order they are listed.
     pub tools: Vec<Tool>,
+    /// Its prompts, in the order they are listed.
+    pub prompts: Vec<Prompt>,
+    /// Its resources and templates of resources, in the order they are listed.
+    pub resources: Vec<Resource>,
 }
 
 /// A call in the form in which a policy judges it and a host runs it.
@@ -28,12 +34,34 @@ pub struct PreparedCall {
 impl Toolset {
     /// Creates a toolset that is chosen by `name`, with its tools in the order in which they are listed.
     pub fn new(name: &'static str, tools: impl IntoIterator<Item = Tool>) -> Self {
-        Self { name, tools: tools.into_iter().collect() }
+        Self { name, tools: tools.into_iter().collect(), prompts: Vec::new(), resources: Vec::new() }
     }
 
-    /// Iterates over the facts about the tools that a policy judges by.
+    /// Adds prompts. They are offered where the toolset is, as a whole or in part.
+    #[must_use]
+    pub fn prompts(mut self, prompts: impl IntoIterator<Item = Prompt>) -> Self {
+        self.prompts.extend(prompts);
+        self
+    }
+
+    /// Adds resources. They are offered where the toolset is, as a whole or in part.
+    #[must_use]
+    pub fn resources(mut self, resources: impl IntoIterator<Item = Resource>) -> Self {
+        self.resources.extend(resources);
+        self
+    }
+
+    /// Iterates over the facts that a policy judges by: about the tools, and behind them about the prompts, the resources
+    /// and the suggestions.
     pub fn facts(&self) -> impl Iterator<Item = ToolFacts<'static>> {
-        self.tools.iter().map(|tool| tool.facts(self.name))
+        let prompts = self.prompts.iter().map(|prompt| (&prompt.tool, prompt.name, &prompt.completions));
+        let resources =
+            self.resources.iter().map(|resource| (&resource.tool, resource.name, &resource.completions));
+        let offers = prompts.chain(resources).flat_map(|(tool, name, completions)| {
+            std::iter::once(tool.facts(self.name))
+                .chain(completions.tool(name).map(|completions| completions.facts(self.name)))
+        });
+        self.tools.iter().map(|tool| tool.facts(self.name)).chain(offers)
     }
 
     /// Replaces tools of `toolsets` by the tools of the same name in this toolset, and adds the other tools as a
@@ -41,9 +69,9 @@ impl Toolset {
     ///
     /// A tool that replaces another has its toolset, its place in the list, its aliases, and the rules for its name,
     /// but its own effects and hints.
-    pub fn overlay(self, toolsets: &mut Vec<Self>) {
+    pub fn overlay(mut self, toolsets: &mut Vec<Self>) {
         let mut added = Vec::new();
-        for mut new_tool in self.tools {
+        for mut new_tool in std::mem::take(&mut self.tools) {
             let replaced = toolsets
                 .iter_mut()
                 .flat_map(|toolset| &mut toolset.tools)
@@ -56,8 +84,8 @@ impl Toolset {
                 None => added.push(new_tool),
             }
         }
-        if !added.is_empty() {
-            toolsets.push(Self { name: self.name, tools: added });
+        if !added.is_empty() || !self.prompts.is_empty() || !self.resources.is_empty() {
+            toolsets.push(Self { tools: added, ..self });
         }
     }
 
@@ -97,14 +125,14 @@ mod tests {
     fn library() -> Vec<Toolset> {
         let status = tool("git_status", "theirs").destroys().aliases(&["get_status"]);
         vec![
-            Toolset { name: "git", tools: vec![status, tool("git_log", "theirs")] },
-            Toolset { name: "ci", tools: vec![tool("build", "theirs")] },
+            Toolset::new("git", [status, tool("git_log", "theirs")]),
+            Toolset::new("ci", [tool("build", "theirs")]),
         ]
     }
 
     fn host(own: Vec<Tool>) -> Result<Host, HostError> {
         let mut toolsets = library();
-        Toolset { name: "own", tools: own }.overlay(&mut toolsets);
+        Toolset::new("own", own).overlay(&mut toolsets);
         let builder = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap());
         toolsets.into_iter().fold(builder, HostBuilder::toolset).build()
     }

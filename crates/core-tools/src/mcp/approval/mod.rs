@@ -3,13 +3,10 @@
 mod client;
 mod client_answer;
 mod elicitation;
-mod paused_calls;
 
 pub(crate) use client::ClientApprover;
-pub(super) use client::ClientQuestion;
 pub(super) use client_answer::ClientAnswer;
 pub(super) use elicitation::supports_forms;
-pub(super) use paused_calls::{PausedCalls, Resumed, RunningCall};
 
 use approvals::ApprovalQueue;
 use std::time::Duration;

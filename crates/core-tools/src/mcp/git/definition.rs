@@ -2,10 +2,11 @@
 
 use crate::ci::Commands;
 use crate::git::Git;
-use crate::mcp::answer::{Answer, ToolError};
+use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::ci::command_scope;
 use crate::mcp::tool::Tool;
+use crate::mcp::tool_error::ToolError;
 use role_policy::Effect;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

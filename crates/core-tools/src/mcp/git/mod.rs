@@ -6,7 +6,7 @@ mod history;
 mod integration;
 mod remotes;
 
-use super::answer::ToolError;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 use crate::ci::Commands;
 use crate::git;
@@ -20,5 +20,5 @@ impl From<git::Error> for ToolError {
 /// Returns the toolset `git`, for repositories beneath the roots of `commands`.
 pub fn toolset(commands: &Commands) -> Toolset {
     let tools = [history::tools, changes::tools, integration::tools, remotes::tools];
-    Toolset { name: "git", tools: tools.into_iter().flat_map(|tools| tools(commands)).collect() }
+    Toolset::new("git", tools.into_iter().flat_map(|tools| tools(commands)))
 }

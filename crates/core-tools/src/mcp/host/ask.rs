@@ -112,7 +112,7 @@ impl Host {
         let limit = context.role_limit.map_or(approvals.timeout, |role| role.min(approvals.timeout));
         let answer = async {
             if let Some(client) = context.client_approver.as_ref().filter(|_| approvals.asks_client()) {
-                return match client.ask(question.clone()).await {
+                return match client.ask(&question).await {
                     ClientAnswer::Verdict(verdict) => {
                         let principal = context.caller.principal().map(|name| format!(" of {name}"));
                         let approver =

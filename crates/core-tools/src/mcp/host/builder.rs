@@ -4,11 +4,14 @@ use super::error::HostError;
 use super::host::{Host, SharedHost};
 use super::tools::ToolTable;
 use crate::mcp::answer::AnswerFormat;
-use crate::mcp::approval::{ApprovalOptions, PausedCalls};
+use crate::mcp::approval::ApprovalOptions;
 use crate::mcp::audit::{Audit, AuditLevel};
+use crate::mcp::call_tasks::CallTasks;
 use crate::mcp::limits::HostLimits;
+use crate::mcp::paused_calls::PausedCalls;
 use crate::mcp::permits::CallPermits;
 use crate::mcp::rate_limiter::RateLimiter;
+use crate::mcp::resource_updates::ResourceUpdates;
 use crate::mcp::selection::ToolSelection;
 use crate::mcp::toolset::Toolset;
 use crate::redact::Redactor;
@@ -33,6 +36,8 @@ pub struct HostBuilder {
     multi_tenant: bool,
     roots: Vec<PathBuf>,
     notice: Option<String>,
+    client_log: bool,
+    resource_updates: ResourceUpdates,
 }
 
 impl std::fmt::Debug for HostBuilder {
@@ -123,6 +128,20 @@ impl HostBuilder {
         self
     }
 
+    /// Lets clients ask for log messages of their calls ([`CallContext::log`](crate::mcp::CallContext::log)). Off by default.
+    #[must_use]
+    pub fn client_log(mut self, client_log: bool) -> Self {
+        self.client_log = client_log;
+        self
+    }
+
+    /// Tells clients of changed resources by `updates`. By default, nothing tells of changes.
+    #[must_use]
+    pub fn resource_updates(mut self, updates: ResourceUpdates) -> Self {
+        self.resource_updates = updates;
+        self
+    }
+
     /// Builds the host.
     ///
     /// # Errors
@@ -147,6 +166,9 @@ impl HostBuilder {
                 answer_format: self.answer_format,
                 multi_tenant: self.multi_tenant,
                 notice: self.notice,
+                client_log: self.client_log,
+                resource_updates: self.resource_updates,
+                tasks: CallTasks::default(),
             }),
             tools: Arc::new(tools),
         })
@@ -170,6 +192,8 @@ impl Host {
             multi_tenant: false,
             roots: Vec::new(),
             notice: None,
+            client_log: false,
+            resource_updates: ResourceUpdates::default(),
         }
     }
 }

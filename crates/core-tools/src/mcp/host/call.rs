@@ -5,14 +5,15 @@ use super::error::NoSuchTool;
 use super::host::{Host, SharedHost};
 use super::record::{CallEnding, CallRecording, CallStarted, CallVerdict};
 use super::rejected_call::RejectedCall;
-use super::tools::RegisteredTool;
-use crate::mcp::answer::{Answer, ToolError};
+use super::tools::{OfferKind, RegisteredTool};
+use crate::mcp::answer::Answer;
 use crate::mcp::arguments::{self, to_short_json};
 use crate::mcp::audit::{ArgumentSummary, CallDecision, CallRecord, Outcome};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::permits::Permit;
 use crate::mcp::rate_limiter::RateLimitedCall;
 use crate::mcp::tool_directory::{DirectoryEntry, ToolDirectory};
+use crate::mcp::tool_error::ToolError;
 use approvals::ApprovalAnswer;
 use process_runner::ResourceLimits;
 use role_policy::{ApprovalRequest, Authorized, Call, Caller, LexicalResolver, Policy, Refusal, RoleLimits};
@@ -85,13 +86,24 @@ impl Host {
         &self,
         name: &str,
         arguments: Map<String, Value>,
+        context: CallContext,
+    ) -> Result<Answer, NoSuchTool> {
+        self.call_offer(OfferKind::Tool, name, arguments, context).await
+    }
+
+    /// Makes one call of a tool, or one that stands for a prompt, a resource or suggestions.
+    pub(in crate::mcp) async fn call_offer(
+        &self,
+        kind: OfferKind,
+        name: &str,
+        arguments: Map<String, Value>,
         mut context: CallContext,
     ) -> Result<Answer, NoSuchTool> {
         // The time and the caller first: a call that is hidden or refused is recorded as well.
         let started = CallStarted::now(&context);
         // One policy for the whole call, whatever is reloaded meanwhile.
         let mut policy = self.shared.policy.load_full();
-        let Some(registered) = self.find(&policy, &started.caller, name) else {
+        let Some(registered) = self.find_offer(&policy, &started.caller, kind, name) else {
             let verdict = match self.tools.get(name) {
                 Some(hidden) => {
                     CallVerdict::new(CallDecision::Hidden, self.hiding_rule(&policy, &started.caller, hidden))
@@ -291,7 +303,7 @@ impl Host {
         let message = error.to_string();
         match self.tools.known.without_advice(&message, &listed) {
             Cow::Borrowed(_) => error,
-            Cow::Owned(shortened) => ToolError::new(shortened),
+            Cow::Owned(shortened) => ToolError::new(shortened).because(error.cause()),
         }
     }
 
@@ -314,7 +326,7 @@ impl Host {
     /// programs run beside its own.
     fn is_unrestricted(&self, policy: &Policy, caller: &Caller) -> bool {
         !self.shared.multi_tenant
-            && self.tools.iter().map(RegisteredTool::facts).all(|tool| {
+            && self.tools.of_kind(OfferKind::Tool).map(RegisteredTool::facts).all(|tool| {
                 policy.sees(caller, &tool)
                     && caller.roles().all(|role| policy.requirements(role, &tool).is_empty())
             })

@@ -3,11 +3,12 @@
 use super::host::Host;
 use super::leftovers::CallRunOwner;
 use super::tools::RegisteredTool;
-use crate::mcp::answer::{Answer, ToolError};
+use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::call_tools::MAX_CALLS;
+use crate::mcp::deadline_owner::DeadlineOwner;
 use crate::mcp::permits::CallPermit;
-use crate::mcp::tool::DeadlineOwner;
+use crate::mcp::tool_error::{FailureCause, ToolError};
 use crate::redact::Redactor;
 use futures_util::FutureExt;
 use role_policy::{Authorized, Call};
@@ -51,13 +52,15 @@ impl Host {
         // A transport with its own queue hands its permit over. A wait for a second permit could last for ever, if
         // every running call held one and waited in the same way.
         let handed_over = context.call_permit.take();
-        let _permit = match registered.tool.resources().needs_call_permit() {
+        let permit = match registered.tool.resources().needs_call_permit() {
             false => None,
             true => Some(match handed_over {
                 Some(permit) => permit,
                 None => self.acquire_permit(limit, deadline, &cancel).await?,
             }),
         };
+        // Given back while the tool waits for its client.
+        context.client.hold(permit.as_ref());
         // The client may have gone while the call waited for its permit. Nothing may start then.
         if cancel.is_cancelled() {
             return Err(cancelled());
@@ -119,7 +122,7 @@ impl Host {
 }
 
 fn cancelled() -> ToolError {
-    ToolError::new("cancelled")
+    ToolError::new("cancelled").because(FailureCause::Cancelled)
 }
 
 /// Logs a panic and returns the error for the caller. A panic is a defect of the server, not of the call; its message
@@ -135,4 +138,5 @@ fn panicked(tool: &str, panic: &(dyn Any + Send), redactor: &Redactor) -> ToolEr
         "`{tool}` stopped because of a defect in this server; it may have done a part of its work. \
          The server goes on, and its log has the details"
     ))
+    .because(FailureCause::Defect)
 }

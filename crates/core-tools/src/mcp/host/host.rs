@@ -1,17 +1,22 @@
 //! The host: its tools and its policy, and what each caller sees of them.
 
 use super::error::{HostError, NoSuchTool};
-use super::tools::{RegisteredTool, ToolTable};
+use super::tools::{OfferKind, RegisteredTool, ToolTable};
 use crate::mcp::answer::AnswerFormat;
-use crate::mcp::approval::{ApprovalOptions, PausedCalls};
+use crate::mcp::approval::ApprovalOptions;
 use crate::mcp::audit::{Audit, AuditLevel};
+use crate::mcp::availability::Availability;
+use crate::mcp::background_process::BackgroundProcess;
+use crate::mcp::call_tasks::CallTasks;
 use crate::mcp::found_tools::FoundTools;
 use crate::mcp::limits::HostLimits;
+use crate::mcp::paused_calls::PausedCalls;
 use crate::mcp::permits::{CallPermits, ResourceClass};
 use crate::mcp::rate_limiter::RateLimiter;
 use crate::mcp::reference;
+use crate::mcp::resource_updates::ResourceUpdates;
 use crate::mcp::selection::ToolSelection;
-use crate::mcp::tool::BackgroundProcess;
+use crate::mcp::tool::Tool;
 use crate::mcp::toolset::Toolset;
 use crate::redact::Redactor;
 use arc_swap::ArcSwap;
@@ -49,6 +54,10 @@ pub(super) struct SharedHost {
     pub(super) multi_tenant: bool,
     /// A restriction of the whole server that a caller who misses a tool should know.
     pub(super) notice: Option<String>,
+    /// True if clients may ask for log messages of calls.
+    pub(super) client_log: bool,
+    pub(super) resource_updates: ResourceUpdates,
+    pub(super) tasks: CallTasks,
 }
 
 impl fmt::Debug for SharedHost {
@@ -78,6 +87,7 @@ impl Host {
     /// Ends what `principal` has running in the background, also what its commands have left running. To be called once it may make no further call.
     pub fn release_caller(&self, principal: &str) {
         self.tools.release_caller(principal);
+        self.shared.tasks.release_caller(principal);
     }
 
     /// Returns the background programs of all callers, their commands masked as an answer would be. For the operator of
@@ -130,7 +140,7 @@ impl Host {
 
     /// Returns the facts about each tool that a policy judges by, in the order of the list.
     pub fn facts(&self) -> Vec<ToolFacts<'static>> {
-        self.tools.iter().map(RegisteredTool::facts).collect()
+        self.tools.of_kind(OfferKind::Tool).map(RegisteredTool::facts).collect()
     }
 
     /// Writes the tools that `caller` sees as a page of Markdown, each with all its parameters, including the
@@ -156,12 +166,50 @@ impl Host {
         policy: &'a Policy,
         caller: &'a Caller,
     ) -> impl Iterator<Item = &'a RegisteredTool> {
-        self.tools.iter().filter(|registered| policy.sees(caller, &registered.facts()))
+        self.offers(policy, caller, OfferKind::Tool)
+    }
+
+    /// Returns what `caller` may use of one kind.
+    pub(super) fn offers<'a>(
+        &'a self,
+        policy: &'a Policy,
+        caller: &'a Caller,
+        kind: OfferKind,
+    ) -> impl Iterator<Item = &'a RegisteredTool> {
+        self.tools.iter().filter(move |registered| self.is_offered(policy, caller, kind, registered))
     }
 
     /// Returns the tool that `caller` knows as `name`.
     pub(super) fn find(&self, policy: &Policy, caller: &Caller, name: &str) -> Option<&RegisteredTool> {
-        self.tools.get(name).filter(|registered| policy.sees(caller, &registered.facts()))
+        self.find_offer(policy, caller, OfferKind::Tool, name)
+    }
+
+    /// Returns what `caller` knows as `name` among the offers of one kind.
+    pub(super) fn find_offer(
+        &self,
+        policy: &Policy,
+        caller: &Caller,
+        kind: OfferKind,
+        name: &str,
+    ) -> Option<&RegisteredTool> {
+        self.tools.get(name).filter(|registered| self.is_offered(policy, caller, kind, registered))
+    }
+
+    /// Returns true if `caller` may use an entry, which must be of this kind. What calls other tools is offered only
+    /// with all of them.
+    fn is_offered(
+        &self,
+        policy: &Policy,
+        caller: &Caller,
+        kind: OfferKind,
+        registered: &RegisteredTool,
+    ) -> bool {
+        let is_visible = |registered: &RegisteredTool| {
+            registered.tool.is_available() && policy.sees(caller, &registered.facts())
+        };
+        registered.offer.kind() == kind
+            && is_visible(registered)
+            && registered.tool.used_tools().iter().all(|name| self.tools.get(name).is_some_and(is_visible))
     }
 
     /// The error for a name that `caller` does not see. Its suggestion is a tool that the caller sees, so it tells
@@ -224,6 +272,38 @@ impl Host {
     /// Returns the calls that wait for the next request of their client.
     pub(in crate::mcp) fn paused_calls(&self) -> &PausedCalls {
         &self.shared.paused_calls
+    }
+
+    /// Returns true if `caller` may call the tool with this name.
+    pub(in crate::mcp) fn is_callable(&self, caller: &Caller, name: &str) -> bool {
+        let policy = self.shared.policy.load();
+        self.find(&policy, caller, name).is_some()
+    }
+
+    /// Returns the tool that `caller` knows as `name`.
+    pub(in crate::mcp) fn tool(&self, caller: &Caller, name: &str) -> Option<&Tool> {
+        let policy = self.shared.policy.load();
+        self.find(&policy, caller, name).map(|registered| &registered.tool)
+    }
+
+    /// Returns the calls that go on as tasks.
+    pub(in crate::mcp) fn tasks(&self) -> &CallTasks {
+        &self.shared.tasks
+    }
+
+    /// Returns what tells clients of changed resources.
+    pub(in crate::mcp) fn resource_updates(&self) -> &ResourceUpdates {
+        &self.shared.resource_updates
+    }
+
+    /// Returns true if clients may ask for log messages of calls.
+    pub(in crate::mcp) fn has_client_log(&self) -> bool {
+        self.shared.client_log
+    }
+
+    /// Returns receivers that wake whenever what is available changes.
+    pub(in crate::mcp) fn availability_changes(&self) -> Vec<watch::Receiver<u64>> {
+        self.tools.availabilities().iter().map(Availability::changes).collect()
     }
 
     /// Returns the folders that tools may use, as the caller of this host knows them. The first is where relative paths

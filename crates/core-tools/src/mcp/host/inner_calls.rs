@@ -1,10 +1,11 @@
 //! The calls that a tool makes in the name of its caller.
 
 use super::host::Host;
-use crate::mcp::answer::{Answer, ToolError};
+use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::permits::{Permit, PermitRelease};
 use crate::mcp::tool_caller::ToolCaller;
+use crate::mcp::tool_error::ToolError;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,9 @@
 //! The processes that the commands of a call have left running: who takes them over, and how the answer names them.
 
 use super::tools::ToolTable;
-use crate::mcp::answer::{Answer, ToolError};
+use crate::mcp::answer::Answer;
 use crate::mcp::permits::{NoPermit, ProcessPermits};
+use crate::mcp::tool_error::ToolError;
 use process_runner::{LeftoverDecision, LeftoverProcess, LeftoverTree, RunOwner};
 use std::fmt;
 use std::fmt::Write as _;

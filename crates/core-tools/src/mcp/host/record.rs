@@ -217,7 +217,7 @@ mod tests {
                 Ok(Answer::text(""))
             });
         let host = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap())
-            .toolset(Toolset { name: "own", tools: vec![endless] })
+            .toolset(Toolset::new("own", [endless]))
             .build()
             .unwrap();
         let recorded: Arc<Mutex<Vec<_>>> = Arc::default();

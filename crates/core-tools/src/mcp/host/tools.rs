@@ -2,8 +2,11 @@
 
 use super::error::HostError;
 use crate::mcp::answer::AnswerFormat;
+use crate::mcp::availability::Availability;
 use crate::mcp::mentions::KnownToolNames;
 use crate::mcp::permits::NoPermit;
+use crate::mcp::prompt::Prompt;
+use crate::mcp::resource::Resource;
 use crate::mcp::schema;
 use crate::mcp::search_hints;
 use crate::mcp::selection::ToolSelection;
@@ -36,10 +39,44 @@ pub(super) struct ToolTable {
     leftovers: Mutex<Vec<(String, LeftoverTree)>>,
 }
 
-/// A tool of a host.
+/// The part of the protocol that an entry of the table is offered in.
+#[derive(Debug)]
+pub(in crate::mcp) enum Offer {
+    /// A tool.
+    Tool,
+    /// A prompt.
+    Prompt(Box<Prompt>),
+    /// A resource or a template of resources.
+    Resource(Box<Resource>),
+    /// The suggestions for a prompt or a template.
+    Completions,
+}
+
+/// The kind of an [`Offer`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::mcp) enum OfferKind {
+    Tool,
+    Prompt,
+    Resource,
+    Completions,
+}
+
+impl Offer {
+    pub(super) fn kind(&self) -> OfferKind {
+        match self {
+            Self::Tool => OfferKind::Tool,
+            Self::Prompt(_) => OfferKind::Prompt,
+            Self::Resource(_) => OfferKind::Resource,
+            Self::Completions => OfferKind::Completions,
+        }
+    }
+}
+
+/// A tool of a host, or what stands for a prompt or a resource and runs as a tool does.
 #[derive(Debug)]
 pub(super) struct RegisteredTool {
     pub(super) tool: Tool,
+    pub(super) offer: Offer,
     pub(super) toolset: &'static str,
     format: AnswerFormat,
     /// Its entry in the list that a client gets. Built once, since building it clones the whole schema, and only when it
@@ -52,6 +89,11 @@ pub(super) struct RegisteredTool {
 }
 
 impl RegisteredTool {
+    fn new(tool: Tool, offer: Offer, toolset: &'static str, format: AnswerFormat, is_listed: bool) -> Self {
+        let (listed, named_tools) = (OnceLock::new(), OnceLock::new());
+        Self { tool, offer, toolset, format, listed, is_listed, named_tools }
+    }
+
     pub(super) fn facts(&self) -> ToolFacts<'static> {
         self.tool.facts(self.toolset)
     }
@@ -105,9 +147,22 @@ impl ToolTable {
         let selected = selection.resolve(&toolsets)?;
         let own = toolsets.iter().flat_map(Toolset::facts).map(|tool| tool.name);
         let known = search_hints::tool_names().chain(own).collect();
-        let mut tools = Vec::new();
-        let mut names = HashMap::new();
+        let (mut tools, mut others) = (Vec::new(), Vec::new());
+        let (mut names, mut other_names) = (HashMap::new(), HashMap::new());
         for toolset in toolsets {
+            // Chosen as a whole, in part, or all that it has are prompts and resources.
+            let is_chosen = selected.has_everything
+                || toolset.tools.iter().any(|tool| selected.callable.contains(tool.name()));
+            let (prompts, resources) = match is_chosen {
+                true => (toolset.prompts, toolset.resources),
+                false => (Vec::new(), Vec::new()),
+            };
+            for entry in entries(prompts, resources, toolset.name, format) {
+                if other_names.insert(entry.tool.name(), others.len()).is_some() {
+                    return Err(HostError::DuplicateName(entry.tool.name().to_owned()));
+                }
+                others.push(entry);
+            }
             for tool in toolset.tools {
                 if !selected.callable.contains(tool.name()) {
                     continue;
@@ -118,16 +173,15 @@ impl ToolTable {
                         return Err(HostError::DuplicateName(name.to_owned()));
                     }
                 }
-                tools.push(RegisteredTool {
-                    is_listed: selected.listed.contains(tool.name()),
-                    tool,
-                    toolset: toolset.name,
-                    format,
-                    listed: OnceLock::new(),
-                    named_tools: OnceLock::new(),
-                });
+                let is_listed = selected.listed.contains(tool.name());
+                tools.push(RegisteredTool::new(tool, Offer::Tool, toolset.name, format, is_listed));
             }
         }
+        // Behind the tools, so that the order of these is the order of the list.
+        names.extend(
+            other_names.into_iter().map(|(name, index): (&'static str, usize)| (name, index + tools.len())),
+        );
+        tools.append(&mut others);
         Ok(Self { tools, names, effects, roots: Vec::new(), known, leftovers: Mutex::default() })
     }
 
@@ -168,10 +222,50 @@ impl ToolTable {
         });
     }
 
-    /// Iterates over all tools, in the order of the list.
+    /// Iterates over the entries of one kind, in the order of the list.
+    pub(super) fn of_kind(&self, kind: OfferKind) -> impl Iterator<Item = &RegisteredTool> {
+        self.tools.iter().filter(move |registered| registered.offer.kind() == kind)
+    }
+
+    /// Returns the switches of all entries, each once.
+    pub(super) fn availabilities(&self) -> Vec<Availability> {
+        let mut switches: Vec<Availability> = Vec::new();
+        for switch in self.tools.iter().filter_map(|registered| registered.tool.availability()) {
+            if !switches.iter().any(|known| known.is_same(switch)) {
+                switches.push(switch.clone());
+            }
+        }
+        switches
+    }
+
+    /// Iterates over all entries, in the order of the list.
     pub(super) fn iter(&self) -> impl Iterator<Item = &RegisteredTool> {
         self.tools.iter()
     }
+}
+
+/// Returns the entries of prompts and resources, and of the suggestions for them.
+fn entries(
+    prompts: Vec<Prompt>,
+    resources: Vec<Resource>,
+    toolset: &'static str,
+    format: AnswerFormat,
+) -> Vec<RegisteredTool> {
+    let mut entries = Vec::new();
+    for prompt in prompts {
+        let completions = prompt.completions.tool(prompt.name);
+        let entry = (prompt.tool.clone(), Offer::Prompt(Box::new(prompt)));
+        entries.push(entry);
+        entries.extend(completions.map(|tool| (tool, Offer::Completions)));
+    }
+    for resource in resources {
+        let completions = resource.completions.tool(resource.name);
+        let entry = (resource.tool.clone(), Offer::Resource(Box::new(resource)));
+        entries.push(entry);
+        entries.extend(completions.map(|tool| (tool, Offer::Completions)));
+    }
+    let registered = |(tool, offer)| RegisteredTool::new(tool, offer, toolset, format, true);
+    entries.into_iter().map(registered).collect()
 }
 
 impl fmt::Debug for ToolTable {

@@ -2,9 +2,10 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::supervisor::{decode, sessions_of_caller};
-use crate::mcp::answer::{Answer, ToolError};
+use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::tool::Tool;
+use crate::mcp::tool_error::ToolError;
 use crate::sessions::{
     SessionLogLevel, SessionLogLines, SessionLogRequest, SessionService, SupervisorRequest,
 };

@@ -11,9 +11,9 @@ use crate::sessions::SessionService;
 
 /// The toolset `sessions`. A session may reach what commands of its caller may that are run by `commands`.
 pub fn toolset(commands: &Commands, sessions: &SessionService) -> Toolset {
-    Toolset {
-        name: "sessions",
-        tools: vec![
+    Toolset::new(
+        "sessions",
+        [
             steer::status(sessions),
             steer::pause(sessions),
             steer::resume(sessions),
@@ -24,5 +24,5 @@ pub fn toolset(commands: &Commands, sessions: &SessionService) -> Toolset {
             steer::list_sessions(sessions),
             steer::end_session(sessions),
         ],
-    }
+    )
 }

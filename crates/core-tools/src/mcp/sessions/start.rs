@@ -3,10 +3,11 @@
 
 use super::supervisor::{AnyObject, decode, sessions_of_caller};
 use crate::ci::{CommandText, Commands};
-use crate::mcp::answer::{Answer, ToolError};
+use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::ci::command_scope;
 use crate::mcp::tool::Tool;
+use crate::mcp::tool_error::ToolError;
 use crate::sessions::{NewSession, SessionService, SessionStarted, SupervisorRequest};
 use process_runner::Confinement;
 use role_policy::{Caller, Effect, Policy, ToolFacts};

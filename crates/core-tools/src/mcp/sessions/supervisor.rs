@@ -1,7 +1,7 @@
 //! The supervisor of the sessions, as the tools ask it.
 
-use crate::mcp::answer::ToolError;
 use crate::mcp::call_context::CallContext;
+use crate::mcp::tool_error::ToolError;
 use crate::sessions::{Error, SessionService};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -74,10 +74,8 @@ fn written_uses(app: App) -> TokenUses {
 fn summary(tokens: &[&ActiveToken], now: SystemTime) -> Markup {
     let ends_within = |from: u64, to: u64| -> Vec<&str> {
         let within = |token: &&&ActiveToken| {
-            let left = token
-                .expires_at
-                .and_then(|end| end.duration_since(now).ok())
-                .map(|left| left.as_secs());
+            let left =
+                token.expires_at.and_then(|end| end.duration_since(now).ok()).map(|left| left.as_secs());
             left.is_some_and(|left| (from * 86_400..to * 86_400).contains(&left))
         };
         tokens.iter().filter(within).map(|token| &*token.name).collect()
