@@ -231,6 +231,11 @@ impl Redactor {
         self.find(text, TextKind::Any).into_iter().map(|span| span.start..span.end).collect()
     }
 
+    /// Returns the secrets of `text`, as [`spans`](Self::spans) does, with their kinds.
+    pub(crate) fn secrets(&self, text: &str) -> Vec<SecretSpan> {
+        self.find(text, TextKind::Any)
+    }
+
     /// Returns the secrets of `text`, sorted, none overlapping another, none within a mark.
     fn find(&self, text: &str, text_kind: TextKind) -> Vec<SecretSpan> {
         let mut spans = Vec::new();

@@ -16,4 +16,4 @@ mod tests;
 mod worker;
 
 pub use request::{CaseMode, SearchFiles, SearchMode, SearchResult};
-pub use run::search_files;
+pub use run::{search_files, search_files_with_secrets};
