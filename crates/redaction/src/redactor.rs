@@ -278,7 +278,10 @@ impl Redactor {
             SIGNATURE => spans.extend(name_forms::shared_access_signature(bytes, at)),
             REQUIREPASS => spans.extend(command_line::directive(bytes, at + SIGNS[REQUIREPASS].len())),
             sign if sign >= SIGNS.len() => command_line::find(bytes, sign - SIGNS.len(), at, &mut spans),
-            _ => spans.extend(named::at_name(bytes, at)),
+            _ => {
+                spans.extend(named::at_name(bytes, at));
+                named::list(bytes, at, &mut spans);
+            }
         });
         if text_kind == TextKind::Log {
             log_line::find(bytes, &mut spans);

@@ -16,7 +16,7 @@ use core_tools::mcp::{
 };
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
-use process_runner::{Confinement, Runner};
+use process_runner::{Confinement, ResourceLimits, Runner};
 use role_policy::{Call, CallFingerprint, CallScope, Caller, Policy, ToolFacts};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -314,6 +314,12 @@ impl NativeToolHost {
             core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
         commands.workspace = Some(workspace_within(&scope, &self.workspace)?);
         Ok(commands)
+    }
+
+    /// Returns what the programs of a command of this caller may use.
+    pub fn resource_limits(&self) -> ResourceLimits {
+        let scope = self.call_scope("run_command");
+        core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace).resource_limits
     }
 
     fn call_scope(&self, name: &str) -> CallScope {

@@ -324,11 +324,12 @@ pub(super) fn launch_in_foreground(
     };
     // Namespaces have a first process and streams of their own, and the command shares those of this process.
     let confinement = command.confinement.clone().map(crate::confine::Confinement::outliving);
+    let resources = ResourceBoundary::of_each_process(command.resource_limits, command.owner_name());
     let boundary = StartBoundary {
         confinement: confinement.as_ref(),
         network: command.network_namespace.as_ref(),
         terminal: None,
-        resources: None,
+        resources: resources.as_ref(),
     };
     let once = |attempt: &mut StartAttempt<'_>| Ok((attempt()?, Instant::now()));
     Ok(start_leader(command, &prepared, run, &boundary, &request, once)?.leader)

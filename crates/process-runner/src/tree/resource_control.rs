@@ -44,6 +44,12 @@ impl ResourceBoundary {
         Ok(Some(Self { limits, owner, group }))
     }
 
+    /// Returns the limits of a program that runs beside this one, which each of its processes has for itself: this process is no
+    /// server that could move into another cgroup.
+    pub(super) fn of_each_process(limits: ResourceLimits, owner: Option<Arc<str>>) -> Option<Self> {
+        (!limits.is_unlimited()).then_some(Self { limits, owner, group: None })
+    }
+
     /// Returns what notices from now on that a limit is met.
     pub(super) fn watch(&self) -> Option<LimitWatch> {
         self.group.clone().map(LimitWatch::new)

@@ -17,5 +17,6 @@ mod rejected_call;
 mod tools;
 
 pub use builder::HostBuilder;
+pub(super) use call::resource_limits;
 pub use error::{HostError, NoSuchTool};
 pub use host::Host;
