@@ -196,7 +196,6 @@ fn what_clients_load_by_themselves_is_changed_by_no_line_and_no_tool() {
             "git add .claude/commands && git commit -m commands",
             "echo x > CLAUDE.md",
             "mkdir plugins && touch plugins/new.js",
-            "while read f; do touch src/$f; done",
         ],
     );
 }

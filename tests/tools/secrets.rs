@@ -60,6 +60,8 @@ fn a_line_of_a_private_key_is_masked_alone_whichever_tool_shows_it() {
     let (project, mut wire) = serve([("server.pem", key.as_str()), ("public.crt", certificate.as_str())]);
     project.git(&["init", "-q"]);
     project.git(&["add", "."]);
+    project.git(&["config", "user.name", "Ada"]);
+    project.git(&["config", "user.email", "ada@example.org"]);
     project.git(&["commit", "-qm", "keys"]);
     let (line, in_file) = (body[9], 311);
     for (tool, arguments) in [

@@ -14,6 +14,9 @@ use tokio::time::Instant;
 
 /// The bytes that are drawn at a time.
 const PIECE_BYTES: usize = 1024;
+/// The same for a program whose last piece took longer than [`LONG_PIECE`]: others wait until a piece is drawn.
+const SHORT_PIECE_BYTES: usize = 64;
+const LONG_PIECE: Duration = Duration::from_millis(20);
 /// The time in which the work for one program is counted.
 const WINDOW: Duration = Duration::from_secs(1);
 /// The work for one program in that time.
@@ -32,6 +35,7 @@ pub(super) struct ScreenEmulation {
     /// Absent while a piece is drawn.
     screen: Option<TerminalScreen>,
     budget: WorkBudget,
+    piece_bytes: usize,
 }
 
 /// The changes by one piece of output.
@@ -47,12 +51,14 @@ pub(super) struct DrawnPiece {
 
 impl ScreenEmulation {
     pub(super) fn new(size: TerminalSize) -> Self {
-        Self { size, screen: None, budget: WorkBudget::new(Instant::now()) }
+        Self { size, screen: None, budget: WorkBudget::new(Instant::now()), piece_bytes: PIECE_BYTES }
     }
 
-    /// Returns the pieces in which output is to be drawn.
-    pub(super) fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-        bytes.chunks(PIECE_BYTES)
+    /// Takes the piece that is drawn next from the start of `rest`; `None` if nothing is left.
+    pub(super) fn next_piece<'a>(&self, rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+        let (piece, behind) = rest.split_at(self.piece_bytes.min(rest.len()));
+        *rest = behind;
+        (!piece.is_empty()).then_some(piece)
     }
 
     /// Draws a piece of output, when its turn comes.
@@ -73,7 +79,9 @@ impl ScreenEmulation {
         });
         let drawn = drawn.await;
         drop(permit);
-        self.budget.spend(began, began.elapsed());
+        let work = began.elapsed();
+        self.budget.spend(began, work);
+        self.piece_bytes = if work > LONG_PIECE { SHORT_PIECE_BYTES } else { PIECE_BYTES };
         match drawn {
             Ok((screen, events, text)) => {
                 self.screen = Some(screen);

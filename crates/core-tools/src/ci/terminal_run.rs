@@ -39,7 +39,8 @@ impl Commands {
                 None => None,
             } {
                 let RunEvent::Chunk { bytes, .. } = event else { continue };
-                for piece in ScreenEmulation::pieces(&bytes) {
+                let mut rest = bytes.as_slice();
+                while let Some(piece) = emulation.next_piece(&mut rest) {
                     let mut drawn = emulation.draw(piece).await;
                     let replies = std::mem::take(&mut drawn.replies);
                     output.show(drawn);

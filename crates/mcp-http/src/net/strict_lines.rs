@@ -12,6 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The longest line of a head that is kept to be read; hyper refuses a head that is longer.
 const MAX_LINE_BYTES: usize = 32 * 1024;
+/// The end of a head that has a bare LF.
+const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 /// The first bytes of a connection over HTTP/2 (RFC 9113 §3.4).
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
@@ -37,6 +39,8 @@ struct LineCheck {
     framing: Framing,
     /// The bytes of the connection so far, until it is known to be no HTTP/2.
     preface: Option<usize>,
+    /// True from a bare LF on, until the head was ended.
+    must_end: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +116,7 @@ impl LineCheck {
         if self.line.pop() != Some(b'\r') {
             *byte = 0;
             self.place = Place::Rest;
+            self.must_end = true;
             return;
         }
         let line = std::mem::take(&mut self.line);
@@ -194,6 +199,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for StrictLines<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // hyper judges a head when it is complete, which this one may never be.
+        if self.check.must_end && buf.remaining() >= END_OF_HEAD.len() {
+            self.check.must_end = false;
+            buf.put_slice(END_OF_HEAD);
+            return Poll::Ready(Ok(()));
+        }
         let before = buf.filled().len();
         std::task::ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         let filled = buf.filled_mut();

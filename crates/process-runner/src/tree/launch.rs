@@ -324,12 +324,13 @@ pub(super) fn launch_in_foreground(
     };
     // Namespaces have a first process and streams of their own, and the command shares those of this process.
     let confinement = command.confinement.clone().map(crate::confine::Confinement::outliving);
-    let resources = ResourceBoundary::of_each_process(command.resource_limits, command.owner_name());
+    super::resource_control::limit_foreground(command.resource_limits)
+        .map_err(|error| resource_error(command, error))?;
     let boundary = StartBoundary {
         confinement: confinement.as_ref(),
         network: command.network_namespace.as_ref(),
         terminal: None,
-        resources: resources.as_ref(),
+        resources: None,
     };
     let once = |attempt: &mut StartAttempt<'_>| Ok((attempt()?, Instant::now()));
     Ok(start_leader(command, &prepared, run, &boundary, &request, once)?.leader)

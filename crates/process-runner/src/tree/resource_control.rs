@@ -44,12 +44,6 @@ impl ResourceBoundary {
         Ok(Some(Self { limits, owner, group }))
     }
 
-    /// Returns the limits of a program that runs beside this one, which each of its processes has for itself: this process is no
-    /// server that could move into another cgroup.
-    pub(super) fn of_each_process(limits: ResourceLimits, owner: Option<Arc<str>>) -> Option<Self> {
-        (!limits.is_unlimited()).then_some(Self { limits, owner, group: None })
-    }
-
     /// Returns what notices from now on that a limit is met.
     pub(super) fn watch(&self) -> Option<LimitWatch> {
         self.group.clone().map(LimitWatch::new)
@@ -74,6 +68,16 @@ impl ResourceBoundary {
             .filter(|_| processes_without_cgroup(in_namespaces) == ResourceControl::EachProcess);
         memory.into_iter().chain(processes.map(|count| (Resource::Nproc, count.into()))).collect()
     }
+}
+
+/// The least memory of a process that runs a command in the foreground: less would be too little for this process itself.
+const MIN_FOREGROUND_BYTES: u64 = 64 << 20;
+
+/// Lowers the memory limit of this process, for good, to that of the command that it runs in the foreground, which inherits the
+/// limit. A process of its own could set the limit alone, but would not have the terminal and the signals of this one.
+pub(super) fn limit_foreground(limits: ResourceLimits) -> io::Result<()> {
+    let bytes = limits.memory_bytes.map(|bytes| bytes.max(MIN_FOREGROUND_BYTES));
+    bytes.map_or(Ok(()), |bytes| lower_limit(Resource::Data, bytes))
 }
 
 /// Lowers a limit of the calling process. One that is lower stays.

@@ -414,7 +414,8 @@ pub(super) async fn record(
             process.changed.notify_waiters();
             continue;
         };
-        for piece in ScreenEmulation::pieces(&bytes) {
+        let mut rest = bytes.as_slice();
+        while let Some(piece) = emulation.next_piece(&mut rest) {
             let mut drawn = emulation.draw(piece).await;
             let Some(process) = process.upgrade() else { return };
             let replies = std::mem::take(&mut drawn.replies);
