@@ -506,3 +506,53 @@ fn a_statement_that_cannot_be_prepared_yet_holds_up_nobody() {
     drop(holder.stdin.take());
     holder.wait().unwrap();
 }
+
+/// Makes a database in WAL mode whose log holds all of its rows, says so, and keeps it open until its input ends.
+const LARGE_LOG: &str = r#"
+import sqlite3, sys
+c = sqlite3.connect(sys.argv[1], isolation_level=None)
+c.execute("PRAGMA journal_mode=WAL")
+c.execute("PRAGMA wal_autocheckpoint=0")
+c.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT)")
+c.execute("BEGIN")
+c.executemany("INSERT INTO t VALUES (?, ?)", ((i, "x" * 3000) for i in range(8000)))
+c.execute("COMMIT")
+print("ready", flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_shared_index_that_is_cut_ends_the_statement_and_not_the_server() {
+    let project = Project::empty();
+    let file = project.join("app.db");
+    let mut other = Command::new("python3")
+        .args(["-c", LARGE_LOG])
+        .arg(&file)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(other.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let mut wire = serve(&project, &[]);
+    // It reads pages all over the table for minutes, each of which SQLite finds by the index that it has mapped.
+    let scattered = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000) \
+                     SELECT sum(length((SELECT body FROM t WHERE id = (i * 7919) % 8000))) AS n FROM n";
+    let query = json!({"action": "query", "payload": scattered, "timeout_ms": 60_000});
+    let id = wire.ask("tools/call", json!({"name": "db_bridge", "arguments": query}));
+    let maps = format!("/proc/{}/maps", wire.pid());
+    wait_until(Duration::from_secs(20), "the index is mapped", || {
+        std::fs::read_to_string(&maps).unwrap().contains("app.db-shm")
+    });
+    wait_until(Duration::from_secs(20), "the statement runs", || !rests(&wire));
+    std::fs::File::options().write(true).open(project.join("app.db-shm")).unwrap().set_len(0).unwrap();
+    let answered = wire.answer(id).to_string();
+    assert!(answered.contains("another program cut the `-shm` file"), "{answered}");
+    drop(other.stdin.take());
+    other.wait().unwrap();
+    assert_eq!(rows(&mut wire, "SELECT 1 AS n", json!([])), json!([{"n": 1}]));
+    // A program that has the file to itself makes the index anew from the log.
+    assert_eq!(rows(&mut wire, "SELECT count(*) AS n FROM t", json!([])), json!([{"n": 8000}]));
+}

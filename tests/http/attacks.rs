@@ -204,6 +204,45 @@ fn a_request_that_ends_in_two_places_is_not_followed_by_another() {
     }
 }
 
+/// A proxy in front may read two lines as one, or one request as two, where a line ends in LF alone.
+#[test]
+fn a_bare_line_feed_in_a_head_is_refused_and_one_in_a_body_is_not() {
+    let site = site();
+    let exchange = |request: &str| {
+        let mut stream = TcpStream::connect(site.server.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answers = String::new();
+        let _ = stream.read_to_string(&mut answers);
+        answers
+    };
+    let close = "Connection: close\r\n\r\n";
+    for request in [
+        format!("GET /healthz HTTP/1.1\nHost: localhost\r\n{close}"),
+        format!("GET /healthz HTTP/1.1\r\nHost: localhost\n{close}"),
+        format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: a\nAuthorization: Bearer b\r\n{close}"),
+        "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\n".to_owned(),
+        format!("\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n{close}"),
+    ] {
+        let answer = exchange(&request);
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{request:?}: {answer}");
+        // Also as the second request of a connection.
+        let answer = exchange(&format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n{request}"));
+        assert!(
+            answer.starts_with("HTTP/1.1 200 ") && answer.contains("HTTP/1.1 400 "),
+            "{request:?}: {answer}"
+        );
+    }
+    let mut client = site.server.connect(&site.token, Era::Modern);
+    let message = client.message("tools/list", serde_json::json!({})).to_string();
+    // A body of several lines is JSON all the same, whatever ends them.
+    let body = message.replace("{\"", "{\n\"");
+    let request = String::from_utf8(client.bytes(&body, Some("tools/list"), None)).unwrap();
+    let answer = exchange(&request.replacen("\r\n", "\r\nConnection: close\r\n", 1));
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{request:?}: {answer}");
+    assert!(!client.listed().is_empty());
+}
+
 #[test]
 fn the_head_of_a_request_has_bounds() {
     let site = site();

@@ -289,3 +289,36 @@ fn what_commands_leave_running_counts_among_their_callers_programs() {
         client.text("stop_command", json!({"id": running["id"]}));
     }
 }
+
+/// A program that prints without pause, and has its terminal repeat a character 65,535 times now and then.
+const FLOOD: &str = "import os\npiece = b'flood\\r\\n' * 100 + b'x' + b'\\x1b[65535b\\r\\n'\nwhile True:\n    os.write(1, piece)\n";
+
+#[test]
+fn terminals_that_are_flooded_hold_up_nobody() {
+    let (project, outside) = (Project::with([("a.txt", "a"), ("flood.py", FLOOD)]), Project::empty());
+    let server = server("", &project, &outside);
+    let (greedy, other) = (server.token("greedy", "dev", &[]), server.token("other", "dev", &[]));
+    let mut flooding = server.connect(&greedy, Era::Modern);
+    for _ in 0..6 {
+        flooding.text("start_command", json!({"command": ["python3", "flood.py"], "pty": true}));
+    }
+    wait_until(SOON, "the screens are drawn", || {
+        flooding.text("read_command_output", json!({"id": 6})).contains("flood")
+    });
+    let mut client = server.connect(&other, Era::Modern);
+    let mut times: Vec<Duration> = (0..15)
+        .map(|_| {
+            let began = Instant::now();
+            assert_eq!(client.text("read_file", json!({"path": "a.txt"})), "a");
+            began.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    assert!(times[times.len() / 2] < Duration::from_millis(500), "{times:?}");
+    // Its own calls are answered too, and the programs end.
+    for id in 1..=6 {
+        flooding.text("stop_command", json!({"id": id}));
+    }
+    let memory = integration_tests::peak_memory_kib(server.pid());
+    assert!(memory < 400 * 1024, "{memory} KiB");
+}

@@ -141,11 +141,43 @@ fn ten_thousand_connections_without_a_word_take_the_place_of_nobody_who_is_there
     assert!(is_healthy(&mut connect_from([127, 0, 1, 0], server.address())));
 }
 
+/// A connection on which the caller with `token` has identified itself, and which it keeps open.
+fn identified(server: &HttpServer, token: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    let request =
+        format!("GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let status = integration_tests::read_reply(&mut stream).unwrap().status;
+    assert!(status != 401, "{status}");
+    stream
+}
+
+/// A program of this machine without a token cannot use up the connections: those that are idle give their place to a client
+/// that asks, and those of callers keep theirs.
+#[test]
+fn connections_without_a_word_give_their_place_to_a_client_that_asks() {
+    let (_project, _outside, server) =
+        configured("[http]\nmax_connections = 5\nheader_timeout_ms = 600000\n");
+    let token = server.token("ada", "dev", &[]);
+    let mut known = identified(&server, &token);
+    let mut silent: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    for round in 0..10 {
+        assert!(is_healthy(&mut TcpStream::connect(server.address()).unwrap()), "{round}");
+        let mut client = server.connect(&token, Era::Modern);
+        assert_eq!(client.text("read_file", json!({"path": "a.txt"})), "a");
+        silent.push(TcpStream::connect(server.address()).unwrap());
+    }
+    assert!(!is_closed(&mut known), "a caller keeps its connection");
+    wait_until(SOON, "the first are closed", || silent[..36].iter_mut().all(is_closed));
+}
+
 #[test]
 fn beyond_so_many_connections_none_is_taken_until_one_ends() {
     let (_project, _outside, server) =
         configured("[http]\nmax_connections = 5\nheader_timeout_ms = 600000\n");
-    let mut held: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(server.address()).unwrap()).collect();
+    let token = server.token("ada", "dev", &[]);
+    let mut held: Vec<TcpStream> = (0..5).map(|_| identified(&server, &token)).collect();
     let mut refused = TcpStream::connect(server.address()).unwrap();
     wait_until(SOON, "it is refused", || is_closed(&mut refused));
     held.pop();

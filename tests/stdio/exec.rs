@@ -55,6 +55,23 @@ fn a_role_is_refused_what_it_may_not_run_and_confined_in_what_it_may() {
     assert!(project.path().join("made").exists());
 }
 
+#[test]
+fn a_command_gets_so_much_memory_as_its_role_has() {
+    let project = Project::empty();
+    let outside = tempfile::tempdir().unwrap();
+    let policy = outside.path().join("policy.toml");
+    let text = "version = 1\n[roles.small]\nallow = [\"*\"]\nlimits = { max_memory_mib = 100 }\n";
+    std::fs::write(&policy, text).unwrap();
+    let run = |script: &str| {
+        let policy = policy.to_str().unwrap();
+        exec(&project, &["--policy", policy, "--role", "small", "exec", "--", "perl", "-e", script])
+    };
+    let small = run("my $text = 'x' x (20 << 20); print 7");
+    assert_eq!(String::from_utf8_lossy(&small.stdout), "7", "{small:?}");
+    let large = run("my $text = 'x' x (512 << 20); print 7");
+    assert!(!large.status.success() && large.stdout.is_empty(), "{large:?}");
+}
+
 /// Waits until no process has `mark` in its command line.
 fn wait_until_gone(mark: &str) {
     let deadline = Instant::now() + Duration::from_secs(20);

@@ -156,6 +156,80 @@ fn a_word_that_could_be_a_protected_file_is_refused() {
 }
 
 #[test]
+fn what_clients_load_by_themselves_is_changed_by_no_line_and_no_tool() {
+    let home = tempfile::tempdir().unwrap();
+    let project = project(home.path());
+    project.write(".claude/commands/there.md", "there");
+    check(
+        &project,
+        home.path(),
+        "deny",
+        &[
+            "cp a.txt .claude/commands/there.md",
+            "cp a.txt .claude/commands/new.md",
+            "cp a.txt .cl*/commands",
+            "echo x > .claude/commands/new.md",
+            "echo x > .claude/skills/new/SKILL.md",
+            "echo x > .opencode/plugin/new.js",
+            "mkdir -p .opencode/plugins",
+            "cp -r src .gemini/extensions/evil",
+            "cd .claude/commands && touch new.md",
+            "for f in new; do touch .claude/agents/$f.md; done",
+            "while read f; do touch .claude/agents/$f; done",
+            "rm -r .claude/commands",
+            "mv .claude/commands gone",
+            "mv .claude gone",
+            "mv src .codex/prompts",
+            "touch .cursor/mcp.json",
+            "cp a.txt .vscode/tasks.json",
+            "tee .mcp.json < a.txt",
+            "ln -s src .claude/agents",
+        ],
+    );
+    check(
+        &project,
+        home.path(),
+        "allow",
+        &[
+            "cat .claude/commands/there.md",
+            "ls .claude/commands .opencode",
+            "git add .claude/commands && git commit -m commands",
+            "echo x > CLAUDE.md",
+            "mkdir plugins && touch plugins/new.js",
+        ],
+    );
+}
+
+#[test]
+fn what_a_command_leaves_where_clients_load_plug_ins_is_undone() {
+    let home = tempfile::tempdir().unwrap();
+    let project = project(home.path());
+    project.write(".claude/commands/there.md", "there");
+    project.write(".claude/commands/gone.md", "gone");
+    // The names are put together by the program, where no reading of the line sees them.
+    let script = "import os\n\
+        c = '.cla' + 'ude/comm' + 'ands/'\n\
+        open(c + 'there.md', 'w').write('evil')\n\
+        os.remove(c + 'gone.md')\n\
+        os.makedirs(c + 'deep')\n\
+        open(c + 'deep/new.md', 'w').write('evil')\n\
+        os.makedirs('.openc' + 'ode/plugin')\n\
+        open('.openc' + 'ode/plugin/new.js', 'w').write('evil')\n\
+        open('free.txt', 'w').write('made')\n";
+    project.write("evil.py", script);
+    let mut command = server(&project, home.path());
+    command.args(["--role", "worker", "exec", "--", "python3", "evil.py"]);
+    let output = command.current_dir(project.path()).output().unwrap();
+    let told = text(&output.stderr);
+    assert_eq!(project.read("free.txt"), "made", "{told}");
+    assert_eq!(project.read(".claude/commands/there.md"), "there", "{told}");
+    assert_eq!(project.read(".claude/commands/gone.md"), "gone", "{told}");
+    assert!(!project.join(".claude/commands/deep/new.md").exists(), "{told}");
+    assert!(!project.join(".opencode/plugin/new.js").exists(), "{told}");
+    assert!(told.matches("which decides what this agent may do").count() >= 4, "{told}");
+}
+
+#[test]
 fn no_tool_makes_a_file_that_git_would_take_for_its_own() {
     let home = tempfile::tempdir().unwrap();
     let project = project(home.path());

@@ -46,6 +46,66 @@ fn a_page_from_the_middle_of_a_private_key_is_masked_whichever_tool_reads_it() {
     }
 }
 
+/// A line of a key is masked without the lines around it, by each tool that shows lines of a file, as it is in the whole
+/// file; what looks like one and is none stays.
+#[test]
+fn a_line_of_a_private_key_is_masked_alone_whichever_tool_shows_it() {
+    let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".repeat(2);
+    let body: Vec<_> = (0..20).map(|line| &alphabet[line * 3..line * 3 + 64]).collect();
+    let armour = |label: &str, end: &str| {
+        format!("-----BEGIN {label}-----\n{}\nAQ{end}=\n-----END {label}-----\n", body.join("\n"))
+    };
+    let key = format!("{}{}{}", "a\n".repeat(300), armour("PRIVATE KEY", "AB"), "z\n".repeat(300));
+    let certificate = armour("CERTIFICATE", "AC");
+    let (project, mut wire) = serve([("server.pem", key.as_str()), ("public.crt", certificate.as_str())]);
+    project.git(&["init", "-q"]);
+    project.git(&["add", "."]);
+    project.git(&["config", "user.name", "Ada"]);
+    project.git(&["config", "user.email", "ada@example.org"]);
+    project.git(&["commit", "-qm", "keys"]);
+    let (line, in_file) = (body[9], 311);
+    for (tool, arguments) in [
+        ("read_file", json!({"path": "server.pem", "offset": in_file, "limit": 1})),
+        ("read_file", json!({"path": "server.pem", "offset": in_file - 1, "limit": 2})),
+        ("read_file", json!({"path": "server.pem", "offset": 322, "limit": 1})),
+        ("read_file", json!({"path": "server.pem", "offset": in_file, "limit": 1, "line_numbers": true})),
+        ("read_multiple_files", json!({"paths": [{"path": "server.pem", "offset": in_file, "limit": 1}]})),
+        ("search_files", json!({"pattern": line, "literal": true, "include": "*.pem"})),
+        ("search_files", json!({"pattern": line, "literal": true, "path": "server.pem", "context": 1})),
+        ("git_blame", json!({"path": "server.pem", "start_line": in_file, "end_line": in_file})),
+        (
+            "git_blame",
+            json!({"path": "server.pem", "start_line": in_file, "end_line": in_file, "revision": "HEAD"}),
+        ),
+    ] {
+        let text = wire.call(tool, arguments.clone()).to_string();
+        assert!(text.contains("[redacted:private-key]"), "{tool} {arguments}: {text}");
+        assert!(
+            !body.iter().any(|line| text.contains(line)) && !text.contains("AQAB="),
+            "{tool} {arguments}: {text}"
+        );
+    }
+    // A public key has the same look.
+    for (tool, arguments) in [
+        ("read_file", json!({"path": "public.crt", "offset": 11, "limit": 1})),
+        ("search_files", json!({"pattern": line, "literal": true, "include": "*.crt"})),
+        ("git_blame", json!({"path": "public.crt", "start_line": 11, "end_line": 11})),
+    ] {
+        let text = wire.call(tool, arguments).to_string();
+        assert!(text.contains(line), "{tool}: {text}");
+    }
+    // A change in the middle of a key, whose ends are in no hunk.
+    let changed: String = line.chars().rev().collect();
+    project.write("server.pem", &key.replace(line, &changed));
+    let diff = wire.text("git_diff", json!({"paths": ["server.pem"]}));
+    assert!(diff.contains("[redacted:private-key]") && !diff.contains(&changed), "{diff}");
+    assert!(!body.iter().any(|line| diff.contains(line)), "{diff}");
+    project.git(&["commit", "-qam", "another key"]);
+    let shown = wire.call("git_show", json!({})).to_string();
+    assert!(shown.contains("[redacted:private-key]") && !shown.contains(&changed), "{shown}");
+    assert!(!body.iter().any(|line| shown.contains(line)), "{shown}");
+}
+
 #[test]
 fn no_cut_of_a_long_output_leaves_a_part_of_a_secret() {
     let (_project, mut wire) = serve([]);

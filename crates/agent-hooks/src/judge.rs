@@ -63,6 +63,8 @@ pub struct HookJudge<'a> {
     pub workspace: &'a Workspace,
     /// The files that a command line may not name to change them.
     pub protected: &'a [PathBuf],
+    /// The folders in which a command line may change nothing.
+    pub protected_folders: &'a [PathBuf],
     /// The surroundings of command lines.
     pub surroundings: ShellSurroundings<'a>,
     /// True for a caller who may do everything there is: what cannot be judged is then allowed.

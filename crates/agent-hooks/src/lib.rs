@@ -18,6 +18,7 @@ mod event;
 mod installation;
 mod judge;
 mod line;
+mod loaded_paths;
 mod protected_words;
 pub mod shell;
 mod tool_use;

@@ -123,6 +123,12 @@ impl Judgement<'_> {
     /// Returns true if a path of this pattern is a protected file, or a folder with one that is no folder above a root.
     fn reaches_protected(&self, pattern: &WordPattern, is_remover: bool) -> bool {
         let text = pattern.text();
+        // What only the run knows is judged by the rest of the word; `exec` undoes what a line does in such a folder.
+        let start = pattern.literal_start();
+        let is_within = |folder: &PathBuf| Path::new(&start).starts_with(folder);
+        if self.protected_folders.iter().any(is_within) {
+            return true;
+        }
         self.protected_paths().iter().any(|protected| {
             if protected.is_above_root && !is_remover {
                 return false;
@@ -140,7 +146,7 @@ impl Judgement<'_> {
     fn protected_paths(&self) -> &[ProtectedPath] {
         self.protected_paths.get_or_init(|| {
             // The same file may be protected under several settings.
-            let files: BTreeSet<&PathBuf> = self.protected.iter().collect();
+            let files: BTreeSet<&PathBuf> = self.protected.iter().chain(self.protected_folders).collect();
             let mut paths = Vec::new();
             for file in files {
                 for path in file.ancestors().filter(|path| path.parent().is_some()) {

@@ -61,6 +61,19 @@ impl WordPattern {
         characters.collect()
     }
 
+    /// Returns the text up to the first part that only the run knows, without the name that this part continues.
+    pub(crate) fn literal_start(&self) -> String {
+        let characters = self.0.iter().map_while(|part| match part {
+            Part::Character(character) => Some(*character),
+            _ => None,
+        });
+        let start: String = characters.collect();
+        if start.chars().count() == self.0.len() {
+            return start;
+        }
+        start.rfind('/').map_or_else(String::new, |slash| start[..slash].to_owned())
+    }
+
     /// Returns true if some part is found by the shell, in a folder.
     pub(crate) fn is_glob(&self) -> bool {
         self.0.contains(&Part::Name) && !self.0.iter().any(|part| matches!(part, Part::Found | Part::Text))

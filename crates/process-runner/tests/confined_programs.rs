@@ -243,6 +243,29 @@ async fn a_folder_that_was_opened_outside_leads_nowhere_but_into_the_namespace()
 }
 
 #[tokio::test]
+async fn the_file_systems_in_memory_have_a_limit_of_their_own() {
+    let Some(project) = Project::new() else { return };
+    let said = project.works("stat -f -c '%b %S %c' /tmp /dev/shm").await;
+    let limits: Vec<Vec<u64>> =
+        said.lines().map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect();
+    assert_eq!(limits.len(), 2, "{said}");
+    for limit in limits {
+        let bytes = limit[0] * limit[1];
+        assert!(bytes > 0 && bytes <= 2 << 30, "{said}");
+        assert!(limit[2] <= 200_000, "{said}");
+    }
+    let said = project
+        .run("head -c 3000000000 /dev/zero > /dev/shm/full; stat -c %s /dev/shm/full; rm /dev/shm/full")
+        .await;
+    let bytes: u64 = said.stdout_text().trim().parse().unwrap();
+    assert!(
+        bytes <= 2 << 30 && said.stderr_text().contains("No space left"),
+        "{bytes} {}",
+        said.stderr_text()
+    );
+}
+
+#[tokio::test]
 async fn what_one_command_leaves_in_tmp_the_next_one_finds_and_nobody_else_does() {
     let project = project!();
     let name = format!("left-{}", std::process::id());

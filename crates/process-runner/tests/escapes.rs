@@ -70,6 +70,12 @@ const ATTACKS: &[Attack] = &[
     attack("change times of a file outside the roots", "os.utime(token)", Namespaces),
     as_root("`chmod` of a folder of the system", "os.chmod('/usr/share', 0o755)", Namespaces),
     attack("`chmod` of a file in a root", "os.chmod('inside', 0o600)", Strict),
+    attack("make a file in a root setuid (`chmod`)", "os.chmod('inside', 0o4755)", SystemCalls),
+    attack(
+        "make a new setuid file in a root (`open`)",
+        "os.umask(0); os.close(os.open('setuid', os.O_CREAT | os.O_WRONLY, 0o4755)); os.remove('setuid')",
+        SystemCalls,
+    ),
     attack("`setxattr` on a file in a root", "os.setxattr('inside', 'user.test', b'x')", Strict),
     attack(
         "connect to a Unix socket outside the roots",

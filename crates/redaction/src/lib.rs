@@ -41,6 +41,7 @@ mod command_line;
 mod corpus;
 mod environment;
 mod error;
+mod key_lines;
 mod lines;
 mod literals;
 mod log_line;
@@ -65,6 +66,7 @@ mod tests;
 
 pub use environment::{MIN_VALUE_BYTES, is_secret_variable, secret_environment};
 pub use error::Error;
+pub use key_lines::{KEY_CONTEXT_LINES, KeyLines, may_be_key_line};
 pub use lines::LineRedactor;
 pub use options::RedactionOptions;
 pub use redactor::Redactor;

@@ -140,6 +140,14 @@ fn kind_of(name: LogName, value: &[u8], in_text: bool) -> Option<&'static str> {
     is_secret.then_some(kind)
 }
 
+/// Returns the kind of secret that `value` is where no expression can stand: a password of letters alone is one there.
+pub(crate) fn word_kind(name: &[u8], value: &[u8]) -> Option<&'static str> {
+    match log_name(name)? {
+        LogName::Password => kind_of(LogName::Password, value, false),
+        LogName::Secret | LogName::Session => None,
+    }
+}
+
 /// Returns the kind of secret that a member of a log entry holds.
 pub(crate) fn member(name: &str, value: &str) -> Option<&'static str> {
     named::member(name, value).or_else(|| kind_of(log_name(name.as_bytes())?, value.as_bytes(), false))

@@ -4,6 +4,7 @@
 //! a key). Only both together are a secret: a name of the list, and a value that nobody would write by hand.
 
 use crate::command_line;
+use crate::log_line;
 use crate::name_forms;
 use crate::randomness::{MAX_JUDGED_BYTES, is_random};
 use crate::runs::{ALNUM, HEX, VALUE, WORD, end_of, is, is_at, start_of};
@@ -81,12 +82,19 @@ pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<SecretSpan> {
             .iter()
             .take(MAX_JUDGED_BYTES)
             .take_while(|&&byte| {
-                byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'`' | b',' | b';' | b'<' | b'&')
+                byte.is_ascii_graphic()
+                    && !matches!(byte, b'"' | b'\'' | b'`' | b',' | b';' | b'<')
+                    // It separates what stands in the query of an address, and nothing behind a colon.
+                    && (byte != b'&' || signs == b":")
             })
             .count();
         start + length
     };
     let value = bytes.get(start..end)?;
+    // An anchor of YAML, a reference of Rust or C++.
+    if start == at && value.first() == Some(&b'&') {
+        return None;
+    }
     let form = match (start > at, quoted_name, signs) {
         (true, true, b":") => Some(ValueForm::Member),
         (true, ..) => Some(ValueForm::Quoted),
@@ -104,9 +112,102 @@ pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<SecretSpan> {
             return Some(SecretSpan { start, end, kind });
         }
     }
+    if form == Some(ValueForm::Pair) && is_variable_line(bytes, name_start, name, end) {
+        if let Some(kind) = log_line::word_kind(name, value) {
+            return Some(SecretSpan { start, end, kind });
+        }
+    }
     let kind = secret_name(name)?;
     let is_code = value.iter().any(|byte| matches!(byte, b'(' | b'{' | b'[' | b' ' | b'<'));
     (!is_code && is_secret(value, kind)).then_some(SecretSpan { start, end, kind })
+}
+
+/// Returns true if the line is the setting of a variable and nothing else, as in an `.env` file: `DB_PASSWORD=…`. There a
+/// value is never an expression.
+fn is_variable_line(bytes: &[u8], name_start: usize, name: &[u8], value_end: usize) -> bool {
+    let is_constant =
+        name.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_');
+    let line_start = memchr::memrchr(b'\n', &bytes[..name_start]).map_or(0, |newline| newline + 1);
+    let before = bytes[line_start..name_start].trim_ascii();
+    let is_end = matches!(bytes.get(value_end), None | Some(b'\n' | b'\r'));
+    is_constant && is_end && (before.is_empty() || before == b"export")
+}
+
+/// Appends the passwords in the list that stands behind the name with a part (`assw`, …) at `at`: `passwords: [a1, b2]`, or a
+/// line with a hyphen for each.
+pub(crate) fn list(bytes: &[u8], at: usize, spans: &mut Vec<SecretSpan>) {
+    /// The most values of one list that are looked at.
+    const MAX_VALUES: usize = 200;
+    let name_start = start_of(bytes, at, WORD, MAX_NAME_BYTES);
+    let name_end = end_of(bytes, at, WORD, MAX_NAME_BYTES);
+    let name = &bytes[name_start..name_end];
+    let singular = name.strip_suffix(b"s").or_else(|| name.strip_suffix(b"S")).unwrap_or(name);
+    if !written::is_strong_password(singular) && !written::is_strong_password(name) {
+        return;
+    }
+    let after_quote = skip_quote(bytes, name_end);
+    let separator = skip_blanks(bytes, after_quote);
+    if !matches!(bytes.get(separator), Some(b':' | b'=')) {
+        return;
+    }
+    let from = skip_blanks(bytes, separator + 1);
+    let mut push = |start: usize, end: usize| {
+        let value = &bytes[start..end];
+        if written::is_written_out(value) {
+            spans.push(SecretSpan { start, end, kind: written::strong_kind(singular) });
+        }
+    };
+    if bytes.get(from) == Some(&b'[') {
+        let mut at = from + 1;
+        for _ in 0..MAX_VALUES {
+            at += bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            let start = skip_quote(bytes, at);
+            let quote = (start > at).then(|| bytes[start - 1]);
+            let length = bytes[start..].iter().take(MAX_JUDGED_BYTES).position(|byte| match quote {
+                Some(quote) => *byte == quote || byte.is_ascii_control(),
+                None => matches!(byte, b',' | b']' | b'(' | b'{' | b'[') || byte.is_ascii_whitespace(),
+            });
+            let Some(length) = length else { return };
+            let end = start + length;
+            let behind = end + usize::from(quote.is_some());
+            let next = behind
+                + bytes[behind.min(bytes.len())..]
+                    .iter()
+                    .take_while(|byte| byte.is_ascii_whitespace())
+                    .count();
+            // Anything else behind a value makes it an expression.
+            let Some(b',' | b']') = bytes.get(next) else { return };
+            push(start, end);
+            if bytes[next] == b']' {
+                return;
+            }
+            at = next + 1;
+        }
+        return;
+    }
+    // A list in lines.
+    let mut at = from;
+    for _ in 0..MAX_VALUES {
+        let Some(b'\n') = bytes.get(at + usize::from(bytes.get(at) == Some(&b'\r'))) else { return };
+        at += 1 + usize::from(bytes[at] == b'\r');
+        let indent = bytes[at..].iter().take_while(|byte| **byte == b' ').count();
+        if !bytes[at + indent..].starts_with(b"- ") {
+            return;
+        }
+        let value = skip_blanks(bytes, at + indent + 2);
+        let start = skip_quote(bytes, value);
+        let is_end =
+            |byte: &u8| *byte == b'\n' || *byte == b'\r' || (start > value && *byte == bytes[start - 1]);
+        let rest = &bytes[start..];
+        let length = match rest.iter().take(MAX_JUDGED_BYTES + 1).position(is_end) {
+            Some(length) => length,
+            None if rest.len() <= MAX_JUDGED_BYTES => rest.len(),
+            None => return,
+        };
+        let end = start + length;
+        push(start, end);
+        at = end + usize::from(start > value && end < bytes.len());
+    }
 }
 
 /// Returns the place of the secret in the header `name`, whose value begins at `start`: behind the scheme of

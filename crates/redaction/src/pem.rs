@@ -6,7 +6,8 @@
 use crate::runs::{BASE64, end_of, start_of};
 use crate::span::SecretSpan;
 
-const KIND: &str = "private-key";
+/// The kind of secret that a key is.
+pub(crate) const KIND: &str = "private-key";
 /// A line of a key is at least this long, except the last. (64 in RFC 7468, 70 in OpenSSH's format, 76 in MIME.)
 const MIN_FULL_LINE: usize = 40;
 
@@ -177,7 +178,7 @@ fn is_alone(bytes: &[u8], line: usize, at: usize) -> bool {
 
 /// Returns the longest stretch of base64 in a line. Escaped line ends (`\n` in JSON and in environment files) are a
 /// part of it, but neither its first nor its last.
-fn longest_group(bytes: &[u8], start: usize, end: usize) -> Option<(usize, usize)> {
+pub(crate) fn longest_group(bytes: &[u8], start: usize, end: usize) -> Option<(usize, usize)> {
     let mut best: Option<(usize, usize)> = None;
     let mut group: Option<(usize, usize)> = None;
     let mut at = start;

@@ -231,6 +231,11 @@ impl Redactor {
         self.find(text, TextKind::Any).into_iter().map(|span| span.start..span.end).collect()
     }
 
+    /// Returns the secrets of `text`, as [`spans`](Self::spans) does, with their kinds.
+    pub(crate) fn secrets(&self, text: &str) -> Vec<SecretSpan> {
+        self.find(text, TextKind::Any)
+    }
+
     /// Returns the secrets of `text`, sorted, none overlapping another, none within a mark.
     fn find(&self, text: &str, text_kind: TextKind) -> Vec<SecretSpan> {
         let mut spans = Vec::new();
@@ -273,7 +278,10 @@ impl Redactor {
             SIGNATURE => spans.extend(name_forms::shared_access_signature(bytes, at)),
             REQUIREPASS => spans.extend(command_line::directive(bytes, at + SIGNS[REQUIREPASS].len())),
             sign if sign >= SIGNS.len() => command_line::find(bytes, sign - SIGNS.len(), at, &mut spans),
-            _ => spans.extend(named::at_name(bytes, at)),
+            _ => {
+                spans.extend(named::at_name(bytes, at));
+                named::list(bytes, at, &mut spans);
+            }
         });
         if text_kind == TextKind::Log {
             log_line::find(bytes, &mut spans);

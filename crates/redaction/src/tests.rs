@@ -783,3 +783,39 @@ proptest! {
         let _ = redactor().redact(&text);
     }
 }
+
+#[test]
+fn passwords_in_lists_with_signs_and_in_lines_of_variables_are_masked() {
+    for (text, secret) in [
+        ("password: Tr0ub4dor&3xyz\n", "Tr0ub4dor&3xyz"),
+        ("db_password: abc123&def\n", "abc123&def"),
+        ("passwords: [hunter22x, s3cretwort]\n", "hunter22x"),
+        ("passwords: [hunter22x, s3cretwort]\n", "s3cretwort"),
+        ("\"passwords\": [\n  \"hunter22x\",\n  \"pa&&wort!\"\n]\n", "pa&&wort!"),
+        ("admin_passwords:\n  - hunter22x\n  - 's3cret wort'\n  - wort!99\nnext: a\n", "hunter22x"),
+        ("admin_passwords:\r\n  - hunter22x\r\n  - wort!99\r\n", "wort!99"),
+        ("DB_PASSWORD=correcthorse\n", "correcthorse"),
+        ("A=1\nexport DB_PASSWORD=correcthorse\nB=2\n", "correcthorse"),
+    ] {
+        let masked = redactor().redact(text).into_owned();
+        assert!(!masked.contains(secret), "{text:?} became {masked:?}");
+    }
+    for text in [
+        "fn login(password: &str, secret: &'static str) {}\n",
+        "password: &default_password\n",
+        "password: *anchor1\n",
+        "passwords: [password1(), get(2)]\n",
+        "let passwords: [String; 2] = make();\n",
+        "passwords: [required, optional]\n",
+        "secrets: [db_password2, api_key_1]\n",
+        "passwords:\n  - ${DB_PASSWORD}\n  - <password>\n",
+        "passwords: []\n",
+        "DB_PASSWORD=required\n",
+        "DB_PASSWORD=changeme\n",
+        "DB_PASSWORD=$(cat /run/secret)\n",
+        "DB_PASSWORD=\n",
+        "PASSWORD=value docker run image\n",
+    ] {
+        assert_eq!(redactor().redact(text), text);
+    }
+}

@@ -67,3 +67,39 @@ pub(crate) fn all_project_settings(roots: &[PathBuf]) -> Vec<PathBuf> {
     }
     with_real_paths(files)
 }
+
+/// Returns the folders from which clients load what they run, in the roots and of the user, whether or not they exist.
+pub(crate) fn loaded_folders(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let of_user = HookClient::ALL.into_iter().flat_map(|client| {
+        let own = user_file(client).and_then(|file| match client {
+            // Its file is the plug-in itself, a folder deeper.
+            HookClient::Opencode => file.parent().and_then(Path::parent).map(Path::to_owned),
+            _ => file.parent().map(Path::to_owned),
+        });
+        let names = HookInstallation::loaded_user_folders(client);
+        own.into_iter().flat_map(move |own| names.iter().map(move |name| own.join(name)))
+    });
+    let of_roots = roots
+        .iter()
+        .flat_map(|root| HookInstallation::loaded_folders().iter().map(move |folder| root.join(folder)));
+    let mut folders: Vec<PathBuf> = of_roots.chain(of_user).collect();
+    // A root without links, for folders that do not exist yet.
+    let real = roots.iter().filter_map(|root| root.canonicalize().ok());
+    let real =
+        real.flat_map(|root| HookInstallation::loaded_folders().iter().map(move |folder| root.join(folder)));
+    folders.extend(real.collect::<Vec<_>>());
+    with_real_paths(folders)
+}
+
+/// Returns the files of the roots that clients load by themselves, beside their settings.
+pub(crate) fn loaded_files(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let files = roots
+        .iter()
+        .flat_map(|root| HookInstallation::loaded_files().iter().map(move |file| root.join(file)));
+    with_real_paths(files.collect())
+}
+
+/// Returns true if the hook of a client is installed, for the user or in one of `roots`.
+pub(crate) fn is_hook_installed(roots: &[PathBuf]) -> bool {
+    !installed_settings(roots).is_empty()
+}

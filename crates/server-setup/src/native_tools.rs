@@ -1,10 +1,10 @@
 //! The judgement of an agent's own tools: by the policy, the roots, the role and the audit that a server has.
 
-use crate::client_settings::all_project_settings;
+use crate::client_settings::{all_project_settings, loaded_files, loaded_folders};
 use crate::confinement;
 use crate::error::Error;
 use crate::protected_files;
-use crate::resources::{runner, workspace};
+use crate::resources::{runner, workspace_without_client_folders};
 use crate::settings::Settings;
 use crate::{approvals, audit, environment, identity, policy, toolsets};
 use agent_hooks::shell::ShellSurroundings;
@@ -16,7 +16,7 @@ use core_tools::mcp::{
 };
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
-use process_runner::{Confinement, Runner};
+use process_runner::{Confinement, ResourceLimits, Runner};
 use role_policy::{Call, CallFingerprint, CallScope, Caller, Policy, ToolFacts};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -38,6 +38,7 @@ pub struct NativeToolHost {
     audit: Option<Audit>,
     redactor: Redactor,
     protected: Vec<PathBuf>,
+    protected_folders: Vec<PathBuf>,
     variables: Vec<String>,
     home: Option<String>,
     own_programs: Vec<String>,
@@ -59,15 +60,28 @@ impl NativeToolHost {
     /// Something that the settings name cannot be used, or does not fit the rest.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let project_settings = all_project_settings(&settings.roots);
-        let workspace = Arc::new(workspace(&settings)?.protect(project_settings.clone()));
+        let unprotected = workspace_without_client_folders(&settings, &settings.roots)?;
+        let mut workspace = Arc::new(unprotected.protect(project_settings.clone()));
         let facts = toolsets::facts(&settings, &workspace, &runner(&settings)?)?;
         let loaded = policy::at_start(&settings, &facts)?;
         protected_files::check_marker_key(&settings, &workspace)?;
-        let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let caller = identity::caller(&settings, &loaded.policy).caller;
-        policy::check_exclusions(&loaded.policy, &caller, &workspace, &effects)?;
+        let is_unrestricted = confinement::is_full(&loaded.policy, &caller, &facts);
         let mut protected = protected_files::protected(&settings);
         protected.extend(project_settings);
+        let mut protected_folders = Vec::new();
+        if !is_unrestricted {
+            let loaded_files = loaded_files(&settings.roots);
+            protected_folders = loaded_folders(&settings.roots);
+            workspace = Arc::new(
+                Workspace::clone(&workspace)
+                    .protect(loaded_files.clone())
+                    .protect_folders(protected_folders.clone()),
+            );
+            protected.extend(loaded_files);
+        }
+        let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
+        policy::check_exclusions(&loaded.policy, &caller, &workspace, &effects)?;
         let mut own_programs = OWN_PROGRAMS.to_vec();
         own_programs.push(settings.program.name);
         // The file may have a name of its own.
@@ -78,10 +92,11 @@ impl NativeToolHost {
             redactor: settings.redactor.clone(),
             variables: std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
             home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
-            is_unrestricted: confinement::is_full(&loaded.policy, &caller, &facts),
+            is_unrestricted,
             policy: loaded.policy,
             own_programs: own_programs.into_iter().map(str::to_owned).chain(executable).collect(),
             protected,
+            protected_folders,
             settings,
             workspace,
             effects,
@@ -113,6 +128,7 @@ impl NativeToolHost {
             effects: &self.effects,
             workspace: &self.workspace,
             protected: &self.protected,
+            protected_folders: &self.protected_folders,
             surroundings: ShellSurroundings { home: self.home.as_deref(), variables: &self.variables },
             is_unrestricted: self.is_unrestricted,
             own_programs: &self.own_programs,
@@ -298,6 +314,12 @@ impl NativeToolHost {
             core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
         commands.workspace = Some(workspace_within(&scope, &self.workspace)?);
         Ok(commands)
+    }
+
+    /// Returns what the programs of a command of this caller may use.
+    pub fn resource_limits(&self) -> ResourceLimits {
+        let scope = self.call_scope("run_command");
+        core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace).resource_limits
     }
 
     fn call_scope(&self, name: &str) -> CallScope {

@@ -1,5 +1,7 @@
 //! The parts that toolsets are built from: the runner of programs and the workspace.
 
+#[cfg(feature = "hooks")]
+use crate::client_settings;
 use crate::config::FILE_NAME;
 use crate::error::Error;
 use crate::program::Program;
@@ -42,6 +44,25 @@ pub fn workspace(settings: &Settings) -> Result<Workspace, Error> {
 /// # Errors
 /// One of them is no folder.
 pub fn workspace_of(settings: &Settings, roots: &[PathBuf]) -> Result<Workspace, Error> {
+    let workspace = workspace_without_client_folders(settings, roots)?;
+    #[cfg(feature = "hooks")]
+    if client_settings::is_hook_installed(roots) {
+        return Ok(workspace
+            .protect(client_settings::loaded_files(roots))
+            .protect_folders(client_settings::loaded_folders(roots)));
+    }
+    Ok(workspace)
+}
+
+/// Opens `roots` as [`workspace_of`] does, and leaves unprotected what clients load by themselves: a caller who may do
+/// everything may write that too.
+///
+/// # Errors
+/// One of them is no folder.
+pub(crate) fn workspace_without_client_folders(
+    settings: &Settings,
+    roots: &[PathBuf],
+) -> Result<Workspace, Error> {
     let workspace = Workspace::new(roots)?;
     // By name as well, or a tool could write the file that is found at the next start.
     let workspace = workspace.protect(protected_files::protected(settings)).protect_name(FILE_NAME);

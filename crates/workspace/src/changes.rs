@@ -102,10 +102,12 @@ impl TargetFile {
     pub(crate) fn rename_to(&self, destination: &Self, overwrite: bool) -> Result<(), Error> {
         self.check_changeable()?;
         destination.check_changeable()?;
-        if let Some(location) = self.folder.location()
-            && self.metadata()?.is_some_and(|found| found.kind == PathKind::Directory)
-        {
-            location.check_move(&self.name).map_err(|error| self.io_error("move", error))?;
+        if self.metadata()?.is_some_and(|found| found.kind == PathKind::Directory) {
+            self.check_whole_folder()?;
+            destination.check_whole_folder()?;
+            if let Some(location) = self.folder.location() {
+                location.check_move(&self.name).map_err(|error| self.io_error("move", error))?;
+            }
         }
         let existing = destination.metadata()?;
         // A folder is never replaced, although rename(2) would replace an empty one.

@@ -331,7 +331,10 @@ impl ConfinedPath {
             Ok(target) => target.check_unprotected(),
             // Its folder does not exist, so it can only be judged by its names.
             Err(error) if error.is_not_found() => {
-                self.root_set.protected.check_missing(&self.relative, &self.display_path())?;
+                let protected = &self.root_set.protected;
+                protected.check_missing(&self.relative, &self.display_path())?;
+                let place = self.root_set.get(self.root)?.canonical.join(&self.relative);
+                protected.check_place(&place, &self.display_path())?;
                 self.parent().map_or(Ok(()), |folder| folder.check_changeable())
             }
             Err(error) => Err(error),
@@ -403,6 +406,8 @@ impl ConfinedPath {
         for &name in missing.iter().rev() {
             self.root_set.protected.check_entry(&folder, name, &self.display_path())?;
             let root = self.root_set.get(resolved.root)?;
+            let absolute = root.canonical.join(&resolved.path).join(name);
+            self.root_set.protected.check_place(&absolute, &self.display_path())?;
             git_folder::check_change(root, &resolved.path, &folder, name, &self.display_path())?;
             match folder.create_child(name) {
                 Ok(()) => {}
@@ -421,10 +426,10 @@ impl ConfinedPath {
     }
 
     /// Refuses a path that does not exist, whose folders may be missing too, if creating it would make a part of a git
-    /// directory.
+    /// directory, or something in a protected folder.
     ///
     /// # Errors
-    /// [`Error::GitFolder`], and everything that keeps a folder that exists from being resolved.
+    /// [`Error::GitFolder`], [`Error::Protected`], and everything that keeps a folder that exists from being resolved.
     pub fn check_creatable(&self) -> Result<(), Error> {
         let mut missing = Vec::new();
         let mut existing = self.relative.as_path();
@@ -445,6 +450,11 @@ impl ConfinedPath {
         let mut resolved = walk(&self.root_set, self.root, existing, FinalSymlink::Follow)?;
         resolved.path.extend(resolved.name);
         let root = self.root_set.get(resolved.root)?;
+        let mut place = root.canonical.join(&resolved.path);
+        for &name in missing.iter().rev() {
+            place.push(name);
+            self.root_set.protected.check_place(&place, &self.display_path())?;
+        }
         git_folder::check_change(root, &resolved.path, &folder, outermost, &self.display_path())
     }
 

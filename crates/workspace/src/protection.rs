@@ -13,12 +13,14 @@ pub(crate) struct ProtectedFiles {
     pub(crate) files: Vec<PathBuf>,
     /// The names that are protected in every folder.
     pub(crate) names: Vec<OsString>,
+    /// The folders that are protected with everything beneath them, by absolute path; they need not exist.
+    pub(crate) folders: Vec<PathBuf>,
 }
 
 impl ProtectedFiles {
     /// Refuses a change of `relative`, whose folder does not exist, if that could be a protected file.
     pub(crate) fn check_missing(&self, relative: &Path, shown: &str) -> Result<(), Error> {
-        let Self { files, names } = self;
+        let Self { files, names, .. } = self;
         let has_name =
             |protected: &OsStr| relative.file_name().is_some_and(|name| is_same_name(name, protected));
         let is_protected = |file: &Path| {
@@ -36,7 +38,7 @@ impl ProtectedFiles {
         if let Some(location) = folder.location() {
             location.check_write(name).map_err(|error| Error::from_io("change", shown, error))?;
         }
-        let Self { files, names } = self;
+        let Self { files, names, .. } = self;
         if files.is_empty() && names.is_empty() {
             return Ok(());
         }
@@ -65,6 +67,33 @@ impl ProtectedFiles {
         }
         Ok(())
     }
+}
+
+impl ProtectedFiles {
+    /// Refuses a change at `place`, an absolute path without links, if that is a protected folder or lies beneath one.
+    pub(crate) fn check_place(&self, place: &Path, shown: &str) -> Result<(), Error> {
+        match self.folders.iter().any(|folder| is_beneath(place, folder)) {
+            true => Err(Error::Protected { path: shown.to_owned() }),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses to put a whole folder at `place`, an absolute path without links, if it could bring something to where a
+    /// protected file or folder is.
+    pub(crate) fn check_whole_folder(&self, place: &Path, shown: &str) -> Result<(), Error> {
+        match self.files.iter().chain(&self.folders).any(|protected| is_beneath(protected, place)) {
+            true => Err(Error::Protected { path: shown.to_owned() }),
+            false => self.check_place(place, shown),
+        }
+    }
+}
+
+/// Returns true if `path` is `folder` or lies beneath it, by names that a file system could take for the same.
+fn is_beneath(path: &Path, folder: &Path) -> bool {
+    let mut parts = path.components();
+    folder
+        .components()
+        .all(|part| parts.next().is_some_and(|found| is_same_name(found.as_os_str(), part.as_os_str())))
 }
 
 /// Returns true if a file system that ignores case could take both names for one. They are compared by way of upper

@@ -167,7 +167,18 @@ impl TargetFile {
 
     /// Refuses a change of what is here if it is protected.
     pub(crate) fn check_unprotected(&self) -> Result<(), Error> {
-        self.root_set.protected.check_entry(&self.folder, &self.name, &self.display_path)
+        self.root_set.protected.check_entry(&self.folder, &self.name, &self.display_path)?;
+        self.root_set.protected.check_place(&self.place()?, &self.display_path)
+    }
+
+    /// Refuses to put a whole folder here, if it could bring something to where a protected file is.
+    pub(crate) fn check_whole_folder(&self) -> Result<(), Error> {
+        self.root_set.protected.check_whole_folder(&self.place()?, &self.display_path)
+    }
+
+    /// Returns the absolute path, without links.
+    fn place(&self) -> Result<PathBuf, Error> {
+        Ok(self.root_set.get(self.root)?.canonical.join(&self.path).join(&self.name))
     }
 
     pub(crate) fn expect_file(&self, found: PathKind) -> Result<(), Error> {

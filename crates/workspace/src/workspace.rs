@@ -37,6 +37,15 @@ impl Workspace {
         self
     }
 
+    /// Protects `folders` (absolute paths, existing or not) with everything beneath them from every writing operation:
+    /// where other programs look for what they run. A path is compared without links, so give the real path of a folder
+    /// that exists as well.
+    #[must_use]
+    pub fn protect_folders<P: Into<PathBuf>>(mut self, folders: impl IntoIterator<Item = P>) -> Self {
+        Arc::make_mut(&mut self.root_set.protected).folders.extend(folders.into_iter().map(Into::into));
+        self
+    }
+
     /// Protects every file called `name`, in whatever folder and existing or not, from every writing operation. An
     /// example is a configuration that is looked for by name. Case is ignored. Unlike with [`protect`](Self::protect),
     /// a folder that holds a protected name can be moved.

@@ -36,6 +36,7 @@ pub(crate) mod project;
 mod recorded_output;
 mod report;
 mod run;
+mod screen_emulation;
 mod server_diagnostics;
 mod server_facts;
 mod shell_only;

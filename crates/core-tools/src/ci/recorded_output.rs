@@ -1,5 +1,6 @@
 //! The output of a command that somebody reads while it runs: its lines, and its screen if it has a terminal.
 
+use super::screen_emulation::DrawnPiece;
 use super::terminal_screen::{ScreenText, TerminalScreen};
 use super::transcript::Transcript;
 use crate::redact::Redactor;
@@ -10,7 +11,8 @@ use process_runner::TerminalSize;
 pub(super) struct MaskedCommandOutput {
     /// The lines that were printed; of a program with a terminal, those that have left its screen.
     pub(super) lines: Transcript,
-    screen: Option<TerminalScreen>,
+    /// The screen as it was last drawn.
+    screen: Option<ScreenText>,
     redactor: Redactor,
     /// The number of times that there was output.
     changes: u64,
@@ -21,7 +23,7 @@ impl MaskedCommandOutput {
     pub(super) fn new(redactor: &Redactor, terminal: Option<TerminalSize>) -> Self {
         Self {
             lines: Transcript::new(redactor.lines()),
-            screen: terminal.map(TerminalScreen::new),
+            screen: terminal.map(|size| TerminalScreen::new(size).text()),
             redactor: redactor.clone(),
             changes: 0,
         }
@@ -32,20 +34,17 @@ impl MaskedCommandOutput {
         Self { lines: Transcript::of_masked(redactor.lines(), text), ..Self::new(redactor, None) }
     }
 
-    /// Adds output, cut anywhere. Returns what the terminal answers the program.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+    /// Adds output of a command with pipes, cut anywhere.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
         self.changes += 1;
-        match &mut self.screen {
-            None => {
-                self.lines.push(bytes);
-                Vec::new()
-            }
-            Some(screen) => {
-                let events = screen.draw(bytes);
-                self.lines.push(events.scrolled.as_bytes());
-                events.replies
-            }
-        }
+        self.lines.push(bytes);
+    }
+
+    /// Adds output of a command with a terminal, which was drawn.
+    pub(super) fn show(&mut self, drawn: DrawnPiece) {
+        self.changes += 1;
+        self.lines.push(drawn.scrolled.as_bytes());
+        self.screen = Some(drawn.screen);
     }
 
     /// Ends the output: the last line is a line, even without a line end.
@@ -63,7 +62,7 @@ impl MaskedCommandOutput {
 
     /// Returns what is on the screen, if there is one.
     pub(super) fn screen(&self) -> Option<ScreenText> {
-        let mut screen = self.screen.as_ref()?.text();
+        let mut screen = self.screen.clone()?;
         screen.text = self.redactor.redact(&screen.text).into_owned();
         Some(screen)
     }

@@ -3,6 +3,7 @@
 use super::command::Commands;
 use super::error::CommandError;
 use super::recorded_output::MaskedCommandOutput;
+use super::screen_emulation::ScreenEmulation;
 use super::terminal::typed;
 use process_runner::{
     Command, EventGranularity, EventOptions, LagPolicy, Output, RunEvent, Running, Stdin, TerminalSize,
@@ -29,6 +30,7 @@ impl Commands {
         let mut running = self.runner.start(command.stdin(Stdin::Piped).events(options)).await?;
         let events = running.events();
         let mut output = MaskedCommandOutput::new(&self.redactor, Some(size));
+        let mut emulation = ScreenEmulation::new(size);
         let follow = async {
             let mut events = events;
             let mut reported = Instant::now();
@@ -37,8 +39,13 @@ impl Commands {
                 None => None,
             } {
                 let RunEvent::Chunk { bytes, .. } = event else { continue };
-                let replies = output.push(&bytes);
-                type_into(&running, &replies).await;
+                let mut rest = bytes.as_slice();
+                while let Some(piece) = emulation.next_piece(&mut rest) {
+                    let mut drawn = emulation.draw(piece).await;
+                    let replies = std::mem::take(&mut drawn.replies);
+                    output.show(drawn);
+                    type_into(&running, &replies).await;
+                }
                 if reported.elapsed() >= PROGRESS_INTERVAL {
                     reported = Instant::now();
                     let text = output.screen().map(|screen| screen.text).unwrap_or_default();

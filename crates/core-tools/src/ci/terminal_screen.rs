@@ -38,8 +38,9 @@ pub struct ScreenText {
     pub cursor_column: u16,
 }
 
-/// The most text that one piece of output can push off the screen, in bytes; what is beyond is left out.
-const MAX_SCROLLED_BYTES: usize = 1 << 20;
+/// The most text that one piece of output can push off the screen, in bytes, beside what was on the screen; what is beyond is
+/// left out. A program that repeats a character by a sequence can write far more than it prints.
+const MAX_SCROLLED_BYTES: usize = 256 << 10;
 
 impl TerminalScreen {
     pub(super) fn new(size: TerminalSize) -> Self {

@@ -28,6 +28,7 @@ mod find;
 mod glob;
 mod ignore_files;
 mod info;
+mod key_context;
 mod limits;
 mod list;
 mod mask;
@@ -73,7 +74,7 @@ pub use read::{ReadFile, TextFile, read_file};
 pub use read_multiple::{
     FileReadOutcome, FileToRead, LinesToRead, MultipleFiles, ReadMultipleFiles, read_multiple_files,
 };
-pub use search::{CaseMode, SearchFiles, SearchMode, SearchResult, search_files};
+pub use search::{CaseMode, SearchFiles, SearchMode, SearchResult, search_files, search_files_with_secrets};
 pub use tree::{DirectoryTree, RenderedTree, directory_tree};
 pub use write::{WriteFile, WriteMode, WriteResult, write_file};
 

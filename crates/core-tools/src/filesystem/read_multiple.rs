@@ -10,6 +10,7 @@ use super::error::Error;
 use super::find::{FindFiles, find_files};
 use super::limits::MAX_TEXT_BYTES;
 use super::read::{ReadLineSelection, TextFile, read_lines_numbered};
+use crate::redact::Redactor;
 use crate::workspace::{ConfinedPath, Workspace};
 use error_causes::chain;
 
@@ -142,6 +143,15 @@ impl MultipleFiles {
     /// Returns the number of files that could not be read.
     pub fn failures(&self) -> usize {
         self.files.iter().filter(|file| matches!(file, FileReadOutcome::Error { .. })).count()
+    }
+
+    /// Masks the lines of private keys by what stands around them in the files that `input` names.
+    pub fn mask_key_lines(&mut self, workspace: &Workspace, input: &ReadMultipleFiles, redactor: &Redactor) {
+        for (named, outcome) in input.paths.iter().zip(&mut self.files) {
+            if let FileReadOutcome::File(file) = outcome {
+                file.mask_key_lines(workspace, named.path(), redactor);
+            }
+        }
     }
 
     /// Returns each file under a line `==> path <==`, as `head` and `tail` do.

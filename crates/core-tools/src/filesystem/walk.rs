@@ -87,7 +87,6 @@ pub(super) fn display_path(start: &str, key: &[u8]) -> String {
 }
 
 /// Returns the path below the start with this sort key. A name that is no UTF-8 becomes one that does not exist.
-#[cfg(feature = "context")]
 pub(super) fn relative_path(key: &[u8]) -> String {
     let names: Vec<_> = key.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
     names.join("/")

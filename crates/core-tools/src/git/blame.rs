@@ -6,6 +6,7 @@ use super::invocation::{GitAccess, GitInvocation};
 use super::revision::check_paths;
 use super::run::{Git, GitOutput};
 use super::text::{lossy, printable_line};
+use crate::redact::{KEY_CONTEXT_LINES, may_be_key_line};
 use crate::time::rfc3339;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -188,18 +189,30 @@ impl Git {
             None => None,
         };
         let overrides = self.filter_overrides(&repository, cancel).await?;
-        let range = format!("-L{start},{end}");
-        let words = ["blame", "--porcelain", "--no-textconv", "--no-ext-diff", "--no-progress", &range];
-        let invocation = GitInvocation::new(&repository, GitAccess::Read, cancel, &words)
-            .max_output_bytes(MAX_OUTPUT_BYTES)
-            .config(&overrides);
-        let invocation = match revision {
-            Some(revision) => invocation.arg(revision),
-            None => invocation,
+        let blame = async |start: usize, end: usize| {
+            let range = format!("-L{start},{end}");
+            let words = ["blame", "--porcelain", "--no-textconv", "--no-ext-diff", "--no-progress", &range];
+            let invocation = GitInvocation::new(&repository, GitAccess::Read, cancel, &words)
+                .max_output_bytes(MAX_OUTPUT_BYTES)
+                .config(&overrides);
+            let invocation = match &revision {
+                Some(revision) => invocation.arg(revision),
+                None => invocation,
+            };
+            self.run_checked("git_blame", invocation.paths(path)).await
         };
-        let GitOutput { bytes: listed, is_complete } =
-            self.run_checked("git_blame", invocation.paths(path)).await?;
-        let lines = parse(&listed);
+        let GitOutput { bytes: listed, is_complete } = blame(start, end).await?;
+        let mut lines = parse(&listed);
+        // A line of a private key is one by what stands around it, which this range need not have.
+        if lines.iter().any(|row| may_be_key_line(&row.text)) {
+            let around =
+                blame(start.saturating_sub(KEY_CONTEXT_LINES).max(1), end.saturating_add(KEY_CONTEXT_LINES))
+                    .await?;
+            let text: String =
+                parse(&around.bytes).iter().flat_map(|row| [row.text.as_str(), "\n"]).collect();
+            let keys = self.commands.redactor.key_lines(&text);
+            lines.iter_mut().for_each(|row| row.text = keys.mask(&row.text));
+        }
         let has_more = !is_complete || (input.end_line.is_none() && lines.len() == DEFAULT_LINES);
         Ok(BlameResult { lines, has_more, is_shallow: repository.is_shallow()? })
     }

@@ -8,6 +8,7 @@ use super::repository::Repository;
 use super::revision::{RevisionRange, check_paths};
 use super::run::Git;
 use super::text::{count_of, lossy, nul_fields, printable_line, relative_to, truncate_to_lines};
+use crate::redact::{KEY_CONTEXT_LINES, KeyLines, may_be_key_line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -133,6 +134,26 @@ pub(super) fn parse(listed: &[u8], prefix: &[u8]) -> DiffResult {
     diff.total = diff.files.len();
     diff.files.truncate(MAX_FILES);
     diff
+}
+
+/// The most bytes of a patch that are read for what stands around lines of private keys.
+const MAX_KEY_CONTEXT_BYTES: usize = 16 << 20;
+
+/// Returns a line of a patch without the sign before it.
+fn changed_line(line: &str) -> &str {
+    line.strip_prefix(['+', '-', ' ']).unwrap_or(line)
+}
+
+/// Masks the lines of private keys in a patch, behind the signs of its lines.
+fn mask_changed_lines(patch: &str, keys: &KeyLines) -> String {
+    if keys.is_empty() {
+        return patch.to_owned();
+    }
+    let lines = patch.split_inclusive('\n').flat_map(|line| {
+        let content = changed_line(line);
+        [line[..line.len() - content.len()].to_owned(), keys.mask(content)]
+    });
+    lines.collect()
 }
 
 /// Splits a patch into the parts of its files. Within a part every line has a prefix, so none begins with `diff`.
@@ -363,6 +384,17 @@ impl Git {
         Ok(())
     }
 
+    /// Returns the lines of the private keys in a patch, file by file: old and new lines of one key stand between its BEGIN
+    /// and its END.
+    fn key_lines(&self, patch: &[u8]) -> KeyLines {
+        let mut keys = KeyLines::default();
+        for file in split_by_file(patch) {
+            let text: String = lossy(file).lines().flat_map(|line| [changed_line(line), "\n"]).collect();
+            keys.extend(self.commands.redactor.key_lines(&text));
+        }
+        keys
+    }
+
     /// Returns the statistics of a comparison, and its patch if that is wanted.
     pub(super) async fn compare(
         &self,
@@ -387,10 +419,22 @@ impl Git {
         if with_patch && diff.total > 0 {
             let max_bytes = if diff.total == 1 { MAX_SINGLE_FILE_PATCH_BYTES } else { MAX_PATCH_BYTES };
             // More is read than is shown: masking makes text shorter, and files may leave a part of their share.
-            let invocation =
-                invocation(&["--patch", "--unified=3"]).max_output_bytes(max_bytes * 4 + 64 * 1024);
-            let patch = self.run_checked("git_diff", invocation).await?;
-            diff.patch = shorten_patch(&patch.bytes, max_bytes, patch.is_complete, |text| self.mask(text));
+            let narrow = invocation(&["--patch", "--unified=3"]).max_output_bytes(max_bytes * 4 + 64 * 1024);
+            let patch = self.run_checked("git_diff", narrow).await?;
+            // A line of a private key is one by what stands around it, which a hunk need not have.
+            let has_key_lines = lossy(&patch.bytes).lines().any(|line| may_be_key_line(changed_line(line)));
+            let keys = match has_key_lines {
+                true => {
+                    let context = format!("--unified={KEY_CONTEXT_LINES}");
+                    let wide = invocation(&["--patch", &context]).max_output_bytes(MAX_KEY_CONTEXT_BYTES);
+                    let wide = self.run_checked("git_diff", wide).await?;
+                    self.key_lines(&wide.bytes)
+                }
+                false => KeyLines::default(),
+            };
+            diff.patch = shorten_patch(&patch.bytes, max_bytes, patch.is_complete, |text| {
+                mask_changed_lines(&self.mask(text), &keys)
+            });
         }
         Ok(diff)
     }

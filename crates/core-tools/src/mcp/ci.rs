@@ -320,6 +320,7 @@ pub fn policy_scope(
         system_calls,
         network: scope.network().clone(),
         credentials: policy.credentials(caller),
+        resource_limits: super::host::resource_limits(policy.limits(caller)),
         ..CommandScope::default()
     }
 }

@@ -13,6 +13,7 @@ use crate::filesystem::{
     GetFileInfo, ListDirectory, MoveFile, PathExistenceCheck, ReadFile, ReadMediaFile, ReadMultipleFiles,
     SearchFiles, WriteFile,
 };
+use crate::redact::Redactor;
 use crate::workspace::{PathKind, Workspace};
 use role_policy::{Effect, PatchParts};
 use schemars::JsonSchema;
@@ -53,6 +54,13 @@ pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
     )
 }
 
+/// What the call of a tool brings beside its input.
+struct FileCall<'a> {
+    cancel: &'a CancellationToken,
+    /// Masks the answer when it is complete. A tool that shows a part of a file needs it before.
+    redactor: Option<&'a Redactor>,
+}
+
 /// Defines a tool that does its work on a blocking thread.
 fn tool<I, F>(
     name: &'static str,
@@ -63,12 +71,15 @@ fn tool<I, F>(
 ) -> Tool
 where
     I: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Fn(&Workspace, &I, &CancellationToken) -> Result<Answer, ToolError> + Copy + Send + Sync + 'static,
+    F: Fn(&Workspace, &I, &FileCall<'_>) -> Result<Answer, ToolError> + Copy + Send + Sync + 'static,
 {
     let workspace = Arc::clone(workspace);
     Tool::new(name, title, description, move |input: I, context: CallContext| {
         let workspace = context.within(&workspace);
-        context.blocking(move |cancel| run(&*workspace?, &input, cancel))
+        let redactor = context.redactor.clone();
+        context.blocking(move |cancel| {
+            run(&*workspace?, &input, &FileCall { cancel, redactor: redactor.as_ref() })
+        })
     })
 }
 
@@ -83,21 +94,25 @@ fn tool_with_fast_path<I, F, H>(
 ) -> Tool
 where
     I: DeserializeOwned + JsonSchema + Send + Sync + 'static,
-    F: Fn(&Workspace, &I, &CancellationToken) -> Result<Answer, ToolError> + Copy + Send + Sync + 'static,
-    H: Fn(&Workspace, &I, &CancellationToken) -> Option<Result<Answer, ToolError>>
-        + Copy
-        + Send
-        + Sync
-        + 'static,
+    F: Fn(&Workspace, &I, &FileCall<'_>) -> Result<Answer, ToolError> + Copy + Send + Sync + 'static,
+    H: Fn(&Workspace, &I, &FileCall<'_>) -> Option<Result<Answer, ToolError>> + Copy + Send + Sync + 'static,
 {
     let workspace = Arc::clone(workspace);
     Tool::new(name, title, description, move |input: I, context: CallContext| {
         let workspace = context.within(&workspace);
         async move {
             let workspace = workspace?;
-            match run_if_cached(&workspace, &input, &context.cancel) {
+            let redactor = context.redactor.clone();
+            let call = FileCall { cancel: &context.cancel, redactor: redactor.as_ref() };
+            match run_if_cached(&workspace, &input, &call) {
                 Some(answer) => answer,
-                None => context.blocking(move |cancel| run(&workspace, &input, cancel)).await,
+                None => {
+                    context
+                        .blocking(move |cancel| {
+                            run(&workspace, &input, &FileCall { cancel, redactor: redactor.as_ref() })
+                        })
+                        .await
+                }
             }
         }
     })
@@ -108,12 +123,12 @@ where
 const MAX_FAST_PATH_BYTES: u64 = 32 * 1024;
 
 fn read_file(workspace: &Arc<Workspace>) -> Tool {
-    fn read(
-        workspace: &Workspace,
-        input: &ReadFile,
-        cancel: &CancellationToken,
-    ) -> Result<Answer, ToolError> {
-        Ok(Answer::text(filesystem::read_file(workspace, input, cancel)?.to_text()))
+    fn read(workspace: &Workspace, input: &ReadFile, call: &FileCall<'_>) -> Result<Answer, ToolError> {
+        let mut file = filesystem::read_file(workspace, input, call.cancel)?;
+        if let Some(redactor) = call.redactor {
+            file.mask_key_lines(workspace, &input.path, redactor);
+        }
+        Ok(Answer::text(file.to_text()))
     }
     tool_with_fast_path(
         (
@@ -125,10 +140,10 @@ fn read_file(workspace: &Arc<Workspace>) -> Tool {
              with. A binary file is refused with its kind and size.",
         ),
         workspace,
-        |workspace, input, cancel| {
+        |workspace, input, call| {
             let is_cached =
                 workspace.locate(&input.path).is_ok_and(|path| path.is_in_page_cache(MAX_FAST_PATH_BYTES));
-            is_cached.then(|| read(workspace, input, cancel))
+            is_cached.then(|| read(workspace, input, call))
         },
         read,
     )
@@ -144,8 +159,11 @@ fn read_multiple_files(workspace: &Arc<Workspace>) -> Tool {
          there. All together give at most 40,000 bytes; where a file is cut, the offset to continue with is \
          given.",
         workspace,
-        |workspace, input: &ReadMultipleFiles, cancel| {
-            let read = filesystem::read_multiple_files(workspace, input, cancel)?;
+        |workspace, input: &ReadMultipleFiles, call| {
+            let mut read = filesystem::read_multiple_files(workspace, input, call.cancel)?;
+            if let Some(redactor) = call.redactor {
+                read.mask_key_lines(workspace, input, redactor);
+            }
             Ok(Answer::text(read.to_text()).failed_if(read.failures() == read.files.len()))
         },
     )
@@ -268,8 +286,8 @@ fn file_outline(workspace: &Arc<Workspace>) -> Tool {
          interest with read_multiple_files. Knows Rust, Python, JavaScript, TypeScript, Go, Java, C#, C and C++. \
          Returns `12-40 signature` under each file, nested by indentation, at most 40,000 bytes.",
         workspace,
-        |workspace, input: &FileOutline, cancel| {
-            let outlined = filesystem::file_outline(workspace, input, cancel)?;
+        |workspace, input: &FileOutline, call| {
+            let outlined = filesystem::file_outline(workspace, input, call.cancel)?;
             let all_failed = !outlined.files.is_empty() && outlined.failures() == outlined.files.len();
             Ok(Answer::text(outlined.to_text()).failed_if(all_failed))
         },
@@ -285,8 +303,8 @@ fn list_directory(workspace: &Arc<Workspace>) -> Tool {
          any depth. Returns one entry a line, with `/` after folders and `@` after links, at most 1,000 unless \
          told otherwise.",
         workspace,
-        |workspace, input: &ListDirectory, cancel| {
-            Ok(Answer::text(filesystem::list_directory(workspace, input, cancel)?.to_text()))
+        |workspace, input: &ListDirectory, call| {
+            Ok(Answer::text(filesystem::list_directory(workspace, input, call.cancel)?.to_text()))
         },
     )
     .effects(&[Effect::Reads("path")])
@@ -300,8 +318,8 @@ fn directory_tree(workspace: &Arc<Workspace>) -> Tool {
          list_directory for one level, or with sizes. Returns at most 1,000 entries and 40,000 bytes, and the number of \
          all folders and files.",
         workspace,
-        |workspace, input: &DirectoryTree, cancel| {
-            Ok(Answer::text(filesystem::directory_tree(workspace, input, cancel)?.to_text()))
+        |workspace, input: &DirectoryTree, call| {
+            Ok(Answer::text(filesystem::directory_tree(workspace, input, call.cancel)?.to_text()))
         },
     )
     .effects(&[Effect::Reads("path")])
@@ -315,8 +333,8 @@ fn find_files(workspace: &Arc<Workspace>) -> Tool {
          contain. Leaves out `.git` and what .gitignore names. Returns sorted paths, one a line, at most 1,000 \
          unless told otherwise, and says how many match in all.",
         workspace,
-        |workspace, input: &FindFiles, cancel| {
-            let found = filesystem::find_files(workspace, input, cancel)?;
+        |workspace, input: &FindFiles, call| {
+            let found = filesystem::find_files(workspace, input, call.cancel)?;
             Answer::report(&found, found.to_text())
         },
     )
@@ -333,8 +351,14 @@ fn search_files(workspace: &Arc<Workspace>) -> Tool {
          `.git` and what .gitignore names. Returns `path:line:text` sorted by path, at most 200 lines unless told \
          otherwise and 40,000 bytes, with the number of all matches.",
         workspace,
-        |workspace, input: &SearchFiles, cancel| {
-            Ok(Answer::text(filesystem::search_files(workspace, input, cancel)?.to_text()))
+        |workspace, input: &SearchFiles, call| {
+            let found = match call.redactor {
+                Some(redactor) => {
+                    filesystem::search_files_with_secrets(workspace, input, redactor, call.cancel)?
+                }
+                None => filesystem::search_files(workspace, input, call.cancel)?,
+            };
+            Ok(Answer::text(found.to_text()))
         },
     )
     .effects(&[Effect::Reads("path")])

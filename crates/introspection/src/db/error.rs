@@ -80,6 +80,12 @@ pub enum Error {
         /// The time that was waited for the lock, in milliseconds.
         waited_ms: u64,
     },
+    /// The `-shm` file of a SQLite database was cut while a statement read it.
+    #[error(
+        "another program cut the `-shm` file of the database while it was read, so nothing of the result can be trusted; \
+         try again when no program writes that file but SQLite"
+    )]
+    IndexLost,
     /// The statement ran past its time limit.
     #[error("stopped after {limit_ms} ms, its time limit; {end}narrow it, or give a larger `timeout_ms`")]
     TimedOut {

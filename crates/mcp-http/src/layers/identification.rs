@@ -2,6 +2,7 @@
 
 use crate::middleware::Next;
 use crate::net::address::ConnectionPeer;
+use crate::net::connection_limit::ConnectionStanding;
 use crate::refusal;
 use crate::response;
 use crate::state::App;
@@ -14,6 +15,9 @@ pub(crate) async fn identify(app: App, mut request: Request, next: impl Next<Req
     let Some(peer) = ConnectionPeer::of(&request) else { return response::peer_unknown() };
     match app.authenticator.authenticate(request.headers(), peer).await {
         Ok(principal) => {
+            if let Some(standing) = request.extensions().get::<ConnectionStanding>() {
+                standing.set_identified();
+            }
             request.extensions_mut().insert(Arc::new(principal));
             next(request).await
         }

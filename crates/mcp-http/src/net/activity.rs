@@ -65,6 +65,13 @@ impl ConnectionActivity {
         self.counters().requests > 0
     }
 
+    /// Returns whether a request has arrived, and the time since which none is being answered; `None` while one is.
+    pub(super) fn idle_since(&self) -> Option<(bool, Instant)> {
+        let counters = self.counters();
+        let is_idle = counters.open == 0 && !counters.is_write_blocked;
+        is_idle.then_some((counters.requests > 0, counters.idle_since))
+    }
+
     /// Enters a request whose head has arrived.
     pub(super) fn start_request(self: &Arc<Self>) -> OpenRequest {
         let mut counters = self.counters();

@@ -1,8 +1,9 @@
 //! One connection: TLS, the version of HTTP, its limits, and its end.
 
-use super::activity::{ConnectionActivity, ConnectionState, OpenBody, UNREAD_TIMEOUT};
+use super::activity::{ConnectionState, OpenBody, UNREAD_TIMEOUT};
 use super::address::{AddressRange, ConnectionPeer};
-use super::connection_limit::ConnectionLimit;
+use super::connection_limit::{ConnectionLimit, ConnectionSlot};
+use super::strict_lines::StrictLines;
 use super::tls::ReloadableTls;
 use super::write_timeout::WriteTimeout;
 use crate::router::Routes;
@@ -45,6 +46,8 @@ pub(super) enum ConnectionError {
     UnreadAnswer,
     #[error("the client sent no request in time")]
     NoRequest,
+    #[error("it was idle, and another client needed its place")]
+    Replaced,
 }
 
 /// An accepted socket.
@@ -111,6 +114,22 @@ pub(super) async fn serve(
     routes: Routes,
     app: App,
     settings: &ConnectionSettings,
+    slot: &ConnectionSlot,
+) -> Result<(), ConnectionError> {
+    tokio::select! {
+        served = serve_stream(stream, peer, uses_tls, routes, app, settings, slot) => served,
+        () = slot.replaced.cancelled() => Err(ConnectionError::Replaced),
+    }
+}
+
+async fn serve_stream(
+    stream: AcceptedStream,
+    peer: ConnectionPeer,
+    uses_tls: bool,
+    routes: Routes,
+    app: App,
+    settings: &ConnectionSettings,
+    slot: &ConnectionSlot,
 ) -> Result<(), ConnectionError> {
     let timeout = settings.header_timeout;
     match (stream, &settings.tls) {
@@ -119,10 +138,10 @@ pub(super) async fn serve(
             let stream = handshake
                 .map_err(|_| ConnectionError::HandshakeTimeout)?
                 .map_err(ConnectionError::Handshake)?;
-            serve_requests(stream, peer, routes, app, timeout).await
+            serve_requests(stream, peer, routes, app, timeout, slot).await
         }
-        (AcceptedStream::Tcp(stream), _) => serve_requests(stream, peer, routes, app, timeout).await,
-        (AcceptedStream::Unix(stream), _) => serve_requests(stream, peer, routes, app, timeout).await,
+        (AcceptedStream::Tcp(stream), _) => serve_requests(stream, peer, routes, app, timeout, slot).await,
+        (AcceptedStream::Unix(stream), _) => serve_requests(stream, peer, routes, app, timeout, slot).await,
     }
 }
 
@@ -132,20 +151,22 @@ async fn serve_requests(
     routes: Routes,
     app: App,
     header_timeout: Duration,
+    slot: &ConnectionSlot,
 ) -> Result<(), ConnectionError> {
-    let activity = ConnectionActivity::new();
+    let activity = Arc::clone(&slot.activity);
     let service = {
-        let activity = Arc::clone(&activity);
+        let (activity, standing) = (Arc::clone(&activity), slot.standing.clone());
         service_fn(move |mut request: Request<Incoming>| {
             let open = activity.start_request();
             request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(standing.clone());
             let response = routes.answer(request.map(Body::new));
             async move {
                 Ok::<_, std::convert::Infallible>(response.await.map(|body| OpenBody { body, request: open }))
             }
         })
     };
-    let stream = TokioIo::new(WriteTimeout::new(stream, Arc::clone(&activity)));
+    let stream = TokioIo::new(StrictLines::new(WriteTimeout::new(stream, Arc::clone(&activity))));
     let mut connection = std::pin::pin!(HTTP.serve_connection(stream, service));
     let mut next_check = std::pin::pin!(tokio::time::sleep(header_timeout));
     let accepted_at = Instant::now();

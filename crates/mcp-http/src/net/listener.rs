@@ -157,8 +157,9 @@ impl HttpListener {
             connections.spawn(async move {
                 app.metrics.connections.inc();
                 let _count = OpenConnectionGuard(app);
-                let _permit = permit;
-                if let Err(error) = connection::serve(stream, peer, uses_tls, routes, app, &settings).await {
+                let served =
+                    connection::serve(stream, peer, uses_tls, routes, app, &settings, permit.slot()).await;
+                if let Err(error) = served {
                     tracing::debug!(%error, "a connection ended");
                 }
             });

@@ -136,6 +136,7 @@ pub(crate) fn exec(
         // Without namespaces: in another one for processes, job control would see groups that are not there.
         command = command.confined(confinement.outliving());
     }
+    command = command.resource_limits(host.resource_limits());
     if std::env::var_os("CORETOOLS_ROLE").is_none()
         && let Some(role) = host.caller().roles().next()
     {

@@ -324,6 +324,8 @@ pub(super) fn launch_in_foreground(
     };
     // Namespaces have a first process and streams of their own, and the command shares those of this process.
     let confinement = command.confinement.clone().map(crate::confine::Confinement::outliving);
+    super::resource_control::limit_foreground(command.resource_limits)
+        .map_err(|error| resource_error(command, error))?;
     let boundary = StartBoundary {
         confinement: confinement.as_ref(),
         network: command.network_namespace.as_ref(),

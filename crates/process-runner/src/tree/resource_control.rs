@@ -70,6 +70,16 @@ impl ResourceBoundary {
     }
 }
 
+/// The least memory of a process that runs a command in the foreground: less would be too little for this process itself.
+const MIN_FOREGROUND_BYTES: u64 = 64 << 20;
+
+/// Lowers the memory limit of this process, for good, to that of the command that it runs in the foreground, which inherits the
+/// limit. A process of its own could set the limit alone, but would not have the terminal and the signals of this one.
+pub(super) fn limit_foreground(limits: ResourceLimits) -> io::Result<()> {
+    let bytes = limits.memory_bytes.map(|bytes| bytes.max(MIN_FOREGROUND_BYTES));
+    bytes.map_or(Ok(()), |bytes| lower_limit(Resource::Data, bytes))
+}
+
 /// Lowers a limit of the calling process. One that is lower stays.
 pub(super) fn lower_limit(resource: Resource, value: u64) -> io::Result<()> {
     let Rlimit { current, maximum } = getrlimit(resource);

@@ -105,3 +105,56 @@ fn a_protected_name_withstands_every_way_to_make_change_or_remove_it_in_any_fold
     assert_eq!(fs::read_to_string(world.at("root/coretools.toml")).unwrap(), "mine");
     assert!(!world.at("root/src/coretools.toml").exists() && !world.at("other/coretools.toml").exists());
 }
+
+#[test]
+fn a_protected_folder_withstands_every_way_to_put_change_or_remove_something_in_it() {
+    let world = RootsFixture::new();
+    fs::create_dir_all(world.at("root/.there/plugins/deep")).unwrap();
+    fs::create_dir_all(world.at("root/tmp/plugins")).unwrap();
+    fs::write(world.at("root/.there/plugins/deep/a.js"), "mine").unwrap();
+    fs::write(world.at("root/tmp/plugins/evil.js"), "evil").unwrap();
+    fs::write(world.at("root/tmp/settings.json"), "evil").unwrap();
+    fs::write(world.at("root/other.txt"), "other").unwrap();
+    world.link(".there", "root/by_link");
+    let workspace = Workspace::new([world.at("root")])
+        .unwrap()
+        .protect_folders([world.at("root/.there/plugins"), world.at("root/.later/plugins")])
+        .protect([world.at("root/.soon/settings.json")]);
+    for workspace in both(workspace) {
+        let at = |path: &str| workspace.locate(path).unwrap();
+        let is_refused = |result: Result<(), Error>| matches!(result, Err(Error::Protected { .. }));
+        for path in [
+            ".there/plugins/new.js",
+            ".there/plugins/deep/a.js",
+            ".there/PLUGINS/new.js",
+            ".there/plugins/new/new.js",
+            "by_link/plugins/new.js",
+            "by_link/plugins/new/new.js",
+            ".later/plugins/new.js",
+            ".later/plugins/new/new.js",
+            ".Later/Plugins/new.js",
+            "new/../.later/plugins/new.js",
+        ] {
+            assert!(is_refused(at(path).write(b"x")), "write {path}");
+            assert!(is_refused(at("other.txt").rename_to(&at(path), true)), "move to {path}");
+            assert!(is_refused(at("tmp").rename_to(&at(path), false)), "move a folder to {path}");
+            let checked = at(path).check_changeable().and_then(|()| at(path).check_creatable());
+            assert!(is_refused(checked), "check {path}");
+        }
+        assert!(is_refused(at(".there/plugins/deep/a.js").remove_file()));
+        assert!(is_refused(at(".there/plugins/deep").rename_to(&at("elsewhere"), false)));
+        assert!(is_refused(at(".there").rename_to(&at("elsewhere"), false)));
+        assert!(is_refused(at(".later/plugins").create_folder_all().map(|_| ())));
+        // A folder that brings with it what nothing may write there.
+        for path in [".later", ".later/plugins", ".soon"] {
+            assert!(is_refused(at("tmp").rename_to(&at(path), false)), "move a folder to {path}");
+        }
+        // What only lies beside is free, and reading always is.
+        at(".there/notes.md").write(b"x").unwrap();
+        at(".later/notes.md").write(b"x").unwrap();
+        at("plugins/free.js").write(b"x").unwrap();
+        assert_eq!(read(&at("by_link/plugins/deep/a.js")).unwrap(), "mine");
+        fs::remove_dir_all(world.at("root/.later")).unwrap();
+    }
+    assert_eq!(fs::read_dir(world.at("root/.there/plugins")).unwrap().count(), 1);
+}

@@ -6,10 +6,11 @@ use crate::ci::error::StdinError;
 use crate::ci::exit::ExitDetails;
 use crate::ci::recorded_output::MaskedCommandOutput;
 use crate::ci::report::{CommandOutcome, CommandReport};
+use crate::ci::screen_emulation::ScreenEmulation;
 use crate::ci::terminal::typed;
 use crate::ci::timeout::as_millis;
 use crate::redact::Redactor;
-use process_runner::{EventReceiver, LeftoverProcess, LeftoverTree, RunEvent, Running};
+use process_runner::{EventReceiver, LeftoverProcess, LeftoverTree, RunEvent, Running, TerminalSize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -388,7 +389,8 @@ fn shortened(line: &str) -> String {
 /// The time that a program has to read what its terminal answers it.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Records what a command prints, and how it ended. `permits` are dropped when it has ended.
+/// Records what a command prints, and how it ended. `permits` are dropped when it has ended. `terminal` is the size of its
+/// terminal, if it has one.
 ///
 /// The handles are weak: the command ends when the registry that owns them is dropped, and this task with it.
 pub(super) async fn record(
@@ -396,17 +398,30 @@ pub(super) async fn record(
     running: Weak<Running>,
     events: Option<EventReceiver>,
     permits: impl Send,
+    terminal: Option<TerminalSize>,
 ) {
     let mut events = events;
+    let mut emulation = terminal.map(ScreenEmulation::new);
     while let Some(event) = match &mut events {
         Some(events) => events.recv().await,
         None => None,
     } {
-        // Upgraded for each event only: a handle that is held while waiting would keep the command alive.
-        let Some(process) = process.upgrade() else { return };
-        if let RunEvent::Chunk { bytes, .. } = event {
-            let replies = process.progress().output.push(&bytes);
+        let RunEvent::Chunk { bytes, .. } = event else { continue };
+        // Upgraded for each piece only: a handle that is held while waiting would keep the command alive.
+        let Some(emulation) = &mut emulation else {
+            let Some(process) = process.upgrade() else { return };
+            process.progress().output.push(&bytes);
             process.changed.notify_waiters();
+            continue;
+        };
+        let mut rest = bytes.as_slice();
+        while let Some(piece) = emulation.next_piece(&mut rest) {
+            let mut drawn = emulation.draw(piece).await;
+            let Some(process) = process.upgrade() else { return };
+            let replies = std::mem::take(&mut drawn.replies);
+            process.progress().output.show(drawn);
+            process.changed.notify_waiters();
+            drop(process);
             if let Some(running) = running.upgrade().filter(|_| !replies.is_empty()) {
                 let _ = tokio::time::timeout(REPLY_TIMEOUT, running.write_stdin(&replies)).await;
             }

@@ -107,7 +107,7 @@ impl BackgroundCommands {
         let process =
             self.add(|id| BackgroundCommand::new(id, owner, line, Arc::clone(&running), output, log));
         let permits = (quota_permit, permit);
-        tokio::spawn(record(Arc::downgrade(&process), Arc::downgrade(&running), events, permits));
+        tokio::spawn(record(Arc::downgrade(&process), Arc::downgrade(&running), events, permits, terminal));
         Ok(process)
     }
 }

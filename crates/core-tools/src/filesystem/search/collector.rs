@@ -1,11 +1,13 @@
 //! Collects the matches of many files, in bounded memory, and renders the first in order.
 
-use super::matches::{FileMatches, RemainingAnswerSpace};
+use super::matches::{FileMatches, OutputLineKind, RemainingAnswerSpace};
 use super::query::SearchQuery;
 use super::request::{SearchFiles, SearchMode, SearchResult, plural};
 use super::symbols::FileSymbols;
+use crate::filesystem::key_context::key_lines;
 use crate::filesystem::limits::MAX_TEXT_BYTES;
-use crate::filesystem::walk::display_path;
+use crate::filesystem::walk::{display_path, relative_path};
+use crate::redact::{KeyLines, Redactor, may_be_key_line};
 use crate::workspace::ConfinedPath;
 
 /// Characters that have a meaning in a regular expression.
@@ -96,6 +98,26 @@ impl MatchCollector {
             false => display_path(&start, &file.key),
         };
         (self.kept.iter().map(path).collect(), self.files)
+    }
+
+    /// Masks the lines of private keys by what stands around them in the files below `start`.
+    pub(super) fn mask_key_lines(&mut self, start: &ConfinedPath, redactor: &Redactor) {
+        for file in &mut self.kept {
+            if !file.lines.iter().any(|line| may_be_key_line(&line.text)) {
+                continue;
+            }
+            let shown = || file.lines.iter().filter(|line| line.kind != OutputLineKind::Gap);
+            // The key is empty where `start` itself is the one file searched.
+            let path =
+                if file.key.is_empty() { Ok(start.clone()) } else { start.join(&relative_path(&file.key)) };
+            let keys = match path {
+                Ok(path) => key_lines(&path, shown().map(|line| (line.number, line.text.as_str())), redactor),
+                Err(_) => KeyLines::of_lines(shown().map(|line| line.text.as_str())),
+            };
+            if !keys.is_empty() {
+                file.lines.iter_mut().for_each(|line| line.text = keys.mask(&line.text));
+            }
+        }
     }
 
     /// Renders the matches, with notes for what is left out.

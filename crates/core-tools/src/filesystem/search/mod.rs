@@ -18,4 +18,4 @@ mod worker;
 pub(super) use query::with_any_line_end;
 pub use request::{CaseMode, SearchFiles, SearchMode, SearchResult};
 pub(super) use run::files_with_matches;
-pub use run::search_files;
+pub use run::{search_files, search_files_with_secrets};

@@ -8,6 +8,7 @@ use super::request::{SearchFiles, SearchResult};
 use super::worker::SearchWorker;
 use crate::filesystem::error::Error;
 use crate::filesystem::walk::{WalkFilter, WalkOutcome, walk};
+use crate::redact::Redactor;
 use crate::workspace::{ConfinedPath, PathKind, Workspace};
 
 /// Searches files line by line, or across lines if the pattern asks for it, and shows the first matches in the order of path and line.
@@ -23,9 +24,35 @@ pub fn search_files(
     input: &SearchFiles,
     cancel: &CancellationToken,
 ) -> Result<SearchResult, Error> {
+    search(workspace, input, None, cancel)
+}
+
+/// Searches files as [`search_files`] does, for a caller that sees them as `redactor` masks them: a line of a private key is
+/// masked although the match has none of the lines around it.
+///
+/// # Errors
+/// As [`search_files`].
+pub fn search_files_with_secrets(
+    workspace: &Workspace,
+    input: &SearchFiles,
+    redactor: &Redactor,
+    cancel: &CancellationToken,
+) -> Result<SearchResult, Error> {
+    search(workspace, input, Some(redactor), cancel)
+}
+
+fn search(
+    workspace: &Workspace,
+    input: &SearchFiles,
+    redactor: Option<&Redactor>,
+    cancel: &CancellationToken,
+) -> Result<SearchResult, Error> {
     let start = workspace.locate(&input.path)?;
     let query = SearchQuery::new(input, cancel)?;
-    let (matches, unreadable_folders) = run(&start, input, &query)?;
+    let (mut matches, unreadable_folders) = run(&start, input, &query)?;
+    if let Some(redactor) = redactor {
+        matches.mask_key_lines(&start, redactor);
+    }
     Ok(matches.into_result(&start, input, query.max_results, unreadable_folders))
 }
 

@@ -2,6 +2,8 @@
 
 mod definition;
 mod guard;
+#[cfg(unix)]
+mod mapping;
 mod pinned_file;
 mod prepare;
 mod schema;
@@ -60,6 +62,13 @@ pub(super) async fn run(
                 query(&mut database, request, AuthorizerMode::Explain).await.map(DbResponse::Rows)
             }
             Action::Seed => seed(&mut database, request).await.map(DbResponse::Seed),
+        };
+        // Rows that were found with an empty index are none, whatever the engine says of them.
+        let response = match database.has_lost_index().await {
+            Ok(true) => Err(Error::IndexLost),
+            Ok(false) => response,
+            // The first error says more than the one of a connection that ended with it.
+            Err(error) => response.and(Err(error)),
         };
         // SQLite must have closed its files before the handle of the folder is dropped.
         let closed = match database.connection.take() {
@@ -133,6 +142,15 @@ impl OpenDatabase {
             return Err(Error::StatementCount { found: prepared.statements });
         }
         Ok(prepared)
+    }
+
+    /// Returns true if the `-shm` file was cut while this connection had it mapped.
+    async fn has_lost_index(&mut self) -> Result<bool, Error> {
+        #[cfg(unix)]
+        if let Some(connection) = &mut self.connection {
+            return vfs::has_lost_mapping(connection).await.map_err(Error::engine);
+        }
+        Ok(false)
     }
 
     /// Runs a statement of this module, as opposed to one of the caller.

@@ -6,13 +6,24 @@
 //! - **No journal leads to another file.** The rollback journal of a transaction over several files names a super-journal, by
 //!   an absolute path, which SQLite would read and delete when it rolls back. Whoever can write a journal beside a database
 //!   could so have any file of this process deleted. No call here changes several files, so that none is ever needed.
+//! - **A `-shm` file that is cut is an error.** SQLite maps that file into memory. The mappings are listed for the handler of
+//!   `mapping`, and a connection that has lost one gets no lock and writes nothing more. (On Windows a mapped file cannot be
+//!   cut.)
 //!
 //! <https://www.sqlite.org/c3ref/vfs.html>, <https://www.sqlite.org/fileformat2.html#the_rollback_journal>
 #![allow(unsafe_code, reason = "sqlx does not wrap SQLite's file systems")]
 
+#[cfg(unix)]
+use super::mapping;
 use libsqlite3_sys as ffi;
+#[cfg(unix)]
+use sqlx::sqlite::SqliteConnection;
+#[cfg(unix)]
+use std::ffi::c_void;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
+#[cfg(unix)]
+use std::sync::{Mutex, PoisonError};
 
 const NAME: &CStr = c"coretools-by-handle";
 
@@ -51,6 +62,10 @@ fn register() -> Option<DefaultMethods> {
     // The registration sets the link to the next VFS; the copy has that of the default.
     vfs.pNext = std::ptr::null_mut();
     vfs.xOpen = Some(open_own);
+    #[cfg(unix)]
+    if !mapping::install() {
+        return None;
+    }
     if cfg!(target_os = "linux") {
         vfs.xFullPathname = Some(copy_path);
         vfs.xAccess = Some(access_own);
@@ -75,8 +90,16 @@ unsafe extern "C" fn open_own(
     out_flags: *mut c_int,
 ) -> c_int {
     match default_methods().filter(|_| flags & ffi::SQLITE_OPEN_SUPER_JOURNAL == 0) {
-        // SAFETY: the arguments are those of SQLite.
-        Some(methods) => unsafe { (methods.open)(vfs, path, file, flags, out_flags) },
+        Some(methods) => {
+            // SAFETY: the arguments are those of SQLite.
+            let code = unsafe { (methods.open)(vfs, path, file, flags, out_flags) };
+            #[cfg(unix)]
+            if code == ffi::SQLITE_OK && flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
+                // SAFETY: a file that was opened has methods, or null.
+                unsafe { (*file).pMethods = guarded_methods((*file).pMethods) };
+            }
+            code
+        }
         None => {
             // SAFETY: SQLite gives a file to fill in. One without methods is not closed.
             unsafe { (*file).pMethods = std::ptr::null() };
@@ -126,6 +149,188 @@ unsafe extern "C" fn copy_path(
     // SAFETY: `out` has room for `size` bytes, which are no fewer, and is SQLite's own buffer.
     unsafe { std::ptr::copy_nonoverlapping(path.as_ptr().cast(), out, path.len()) };
     ffi::SQLITE_OK
+}
+
+/// The methods of a database file, and the system's methods that they call.
+#[cfg(unix)]
+#[repr(C)]
+struct GuardedMethods {
+    /// The first member, so that a pointer to it is one to the whole.
+    methods: ffi::sqlite3_io_methods,
+    system: ffi::sqlite3_io_methods,
+}
+
+/// Returns methods that guard what the file maps, for a file that has those at `system`; `system` itself if they map nothing.
+#[cfg(unix)]
+fn guarded_methods(system: *const ffi::sqlite3_io_methods) -> *const ffi::sqlite3_io_methods {
+    /// The system has one set of methods for each kind of lock, so these are a few. Each address is that of methods that live
+    /// as long as the process.
+    static KNOWN: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+    // SAFETY: null, or methods of the system.
+    let Some(original) = (unsafe { system.as_ref() }) else { return system };
+    // Version 1 has no shared memory.
+    if original.iVersion < 2 || original.xShmMap.is_none() {
+        return system;
+    }
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, guarded)) = known.iter().find(|(address, _)| *address == system as usize) {
+        return *guarded as *const ffi::sqlite3_io_methods;
+    }
+    let mut methods = *original;
+    methods.xShmMap = Some(map_shared);
+    methods.xShmLock = Some(lock_shared);
+    methods.xShmUnmap = Some(unmap_shared);
+    methods.xClose = Some(close);
+    methods.xLock = Some(lock);
+    methods.xWrite = Some(write);
+    methods.xFileControl = Some(file_control);
+    let guarded: *const GuardedMethods = Box::leak(Box::new(GuardedMethods { methods, system: *original }));
+    known.push((system as usize, guarded as usize));
+    guarded.cast()
+}
+
+/// Returns the system's methods of a file that has those of [`guarded_methods`].
+///
+/// # Safety
+/// `file` is such a file, and open.
+#[cfg(unix)]
+unsafe fn system_methods(file: *mut ffi::sqlite3_file) -> &'static ffi::sqlite3_io_methods {
+    // SAFETY: only those methods call this, so they are what the file has; they are leaked.
+    unsafe { &(*(*file).pMethods.cast::<GuardedMethods>()).system }
+}
+
+/// `xShmMap`: maps a part of the `-shm` file, and lists the mapping.
+#[cfg(unix)]
+unsafe extern "C" fn map_shared(
+    file: *mut ffi::sqlite3_file,
+    region: c_int,
+    size: c_int,
+    extend: c_int,
+    out: *mut *mut c_void,
+) -> c_int {
+    if mapping::is_lost(file as usize) {
+        return ffi::SQLITE_IOERR_SHMMAP;
+    }
+    // SAFETY: an open file of ours, and the arguments of SQLite.
+    let (code, start) = unsafe {
+        let Some(method) = system_methods(file).xShmMap else { return ffi::SQLITE_IOERR_SHMMAP };
+        let code = method(file, region, size, extend, out);
+        (code, *out as usize)
+    };
+    // SQLITE_READONLY comes with a mapping too.
+    let length = usize::try_from(size).unwrap_or_default();
+    if start != 0 && !mapping::register(file as usize, start, length) {
+        // SAFETY: SQLite's own variable.
+        unsafe { *out = std::ptr::null_mut() };
+        return ffi::SQLITE_IOERR_SHMMAP;
+    }
+    code
+}
+
+/// `xShmLock`: fails for a file that has lost a mapping. A lock can always be released.
+#[cfg(unix)]
+unsafe extern "C" fn lock_shared(
+    file: *mut ffi::sqlite3_file,
+    offset: c_int,
+    count: c_int,
+    flags: c_int,
+) -> c_int {
+    if flags & ffi::SQLITE_SHM_LOCK != 0 && mapping::is_lost(file as usize) {
+        return ffi::SQLITE_IOERR_SHMLOCK;
+    }
+    // SAFETY: an open file of ours, and the arguments of SQLite.
+    unsafe {
+        system_methods(file)
+            .xShmLock
+            .map_or(ffi::SQLITE_IOERR_SHMLOCK, |method| method(file, offset, count, flags))
+    }
+}
+
+/// `xShmUnmap`: takes the mappings from the list, and unmaps them.
+#[cfg(unix)]
+unsafe extern "C" fn unmap_shared(file: *mut ffi::sqlite3_file, delete: c_int) -> c_int {
+    mapping::unregister(file as usize);
+    // SAFETY: an open file of ours, and the argument of SQLite.
+    unsafe { system_methods(file).xShmUnmap.map_or(ffi::SQLITE_OK, |method| method(file, delete)) }
+}
+
+/// `xClose`: closes the file, whose mappings end with it.
+#[cfg(unix)]
+unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
+    mapping::unregister(file as usize);
+    // SAFETY: an open file of ours.
+    unsafe { system_methods(file).xClose.map_or(ffi::SQLITE_OK, |method| method(file)) }
+}
+
+/// `xLock`: gives no lock to a file that has lost a mapping, so that it copies nothing from the log when it is closed.
+#[cfg(unix)]
+unsafe extern "C" fn lock(file: *mut ffi::sqlite3_file, level: c_int) -> c_int {
+    if mapping::is_lost(file as usize) {
+        return ffi::SQLITE_IOERR_LOCK;
+    }
+    // SAFETY: an open file of ours, and the argument of SQLite.
+    unsafe { system_methods(file).xLock.map_or(ffi::SQLITE_IOERR_LOCK, |method| method(file, level)) }
+}
+
+/// `xWrite`: writes nothing to a database whose log can no longer be found by its index.
+#[cfg(unix)]
+unsafe extern "C" fn write(
+    file: *mut ffi::sqlite3_file,
+    from: *const c_void,
+    count: c_int,
+    offset: ffi::sqlite3_int64,
+) -> c_int {
+    if mapping::is_lost(file as usize) {
+        return ffi::SQLITE_IOERR_WRITE;
+    }
+    // SAFETY: an open file of ours, and the arguments of SQLite.
+    unsafe {
+        system_methods(file)
+            .xWrite
+            .map_or(ffi::SQLITE_IOERR_WRITE, |method| method(file, from, count, offset))
+    }
+}
+
+/// Asks a file whether it has lost a mapping; the argument is a `c_int`. SQLite leaves numbers from 100 on to others.
+#[cfg(unix)]
+const HAS_LOST_MAPPING: c_int = 0x6374_0001;
+
+/// `xFileControl`: answers [`HAS_LOST_MAPPING`].
+#[cfg(unix)]
+unsafe extern "C" fn file_control(
+    file: *mut ffi::sqlite3_file,
+    operation: c_int,
+    argument: *mut c_void,
+) -> c_int {
+    if operation == HAS_LOST_MAPPING {
+        // SAFETY: only `has_lost_mapping` asks, with a `c_int`.
+        unsafe { *argument.cast::<c_int>() = c_int::from(mapping::is_lost(file as usize)) };
+        return ffi::SQLITE_OK;
+    }
+    // SAFETY: an open file of ours, and the arguments of SQLite.
+    unsafe {
+        system_methods(file)
+            .xFileControl
+            .map_or(ffi::SQLITE_NOTFOUND, |method| method(file, operation, argument))
+    }
+}
+
+/// Returns true if the connection has lost a mapping of its `-shm` file: then its rows may be wrong.
+#[cfg(unix)]
+pub(super) async fn has_lost_mapping(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    let mut locked = connection.lock_handle().await?;
+    let mut is_lost: c_int = 0;
+    // SAFETY: the handle is locked; null is the main database; the argument is what the operation takes.
+    let code = unsafe {
+        ffi::sqlite3_file_control(
+            locked.as_raw_handle().as_ptr(),
+            std::ptr::null(),
+            HAS_LOST_MAPPING,
+            (&raw mut is_lost).cast(),
+        )
+    };
+    // A file whose methods are the system's maps nothing.
+    Ok(code == ffi::SQLITE_OK && is_lost != 0)
 }
 
 #[cfg(test)]

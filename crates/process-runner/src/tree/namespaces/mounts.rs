@@ -79,13 +79,14 @@ impl<'a> MountPlan<'a> {
     /// processes.
     pub(super) fn enter(&self) -> io::Result<()> {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-        let root = memory_file_system("0755")?;
+        let size = memory_limit();
+        let root = memory_file_system("0755", size)?;
         attach(root.as_fd(), CWD, Path::new(STAGING))?;
         let root_fd = root.as_fd();
         if self.private_temporary {
-            mount_at(root_fd, Path::new(TEMPORARY), memory_file_system("1777")?.as_fd())?;
+            mount_at(root_fd, Path::new(TEMPORARY), memory_file_system("1777", size)?.as_fd())?;
         }
-        mount_at(root_fd, Path::new(SHARED_MEMORY), memory_file_system("1777")?.as_fd())?;
+        mount_at(root_fd, Path::new(SHARED_MEMORY), memory_file_system("1777", size)?.as_fd())?;
         let terminals = Bind { path: Path::new(TERMINALS), writable: false };
         for bind in self.binds.iter().chain([&terminals]) {
             bind.mount(root_fd)?;
@@ -182,9 +183,25 @@ fn relative(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
 
-fn memory_file_system(mode: &str) -> io::Result<OwnedFd> {
+/// The most bytes in a file system in memory, whatever the machine has.
+const MAX_MEMORY_BYTES: u64 = 2 << 30;
+/// The most files in one. Each costs the kernel about a kilobyte.
+const MAX_MEMORY_FILES: &str = "200000";
+
+/// Returns the most bytes in a file system in memory: an eighth of the machine's, at most [`MAX_MEMORY_BYTES`]. Without a limit
+/// of its own, the kernel gives each half of the memory.
+fn memory_limit() -> u64 {
+    let info = rustix::system::sysinfo();
+    #[allow(clippy::useless_conversion, reason = "the width differs between architectures")]
+    let total = u64::from(info.totalram) * u64::from(info.mem_unit);
+    (total / 8).min(MAX_MEMORY_BYTES)
+}
+
+fn memory_file_system(mode: &str, max_bytes: u64) -> io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(context.as_fd(), "mode", mode)?;
+    fsconfig_set_string(context.as_fd(), "size", max_bytes.to_string())?;
+    fsconfig_set_string(context.as_fd(), "nr_inodes", MAX_MEMORY_FILES)?;
     fsconfig_create(context.as_fd())?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)

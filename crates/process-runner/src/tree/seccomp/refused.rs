@@ -19,6 +19,7 @@ const FSCONFIG: u32 = 431;
 const FSMOUNT: u32 = 432;
 const FSPICK: u32 = 433;
 const CLONE3: u32 = 435;
+const OPENAT2: u32 = 437;
 const PIDFD_GETFD: u32 = 438;
 const PROCESS_MADVISE: u32 = 440;
 const MOUNT_SETATTR: u32 = 442;
@@ -120,6 +121,30 @@ const ATTRIBUTE_CHANGES: &[libc::c_long] = &[
     libc::SYS_utimensat,
 ];
 
+/// The bit of a mode that runs a program as the owner of its file, `<linux/stat.h>`.
+const SET_USER_ID: u32 = 0o4000;
+/// Calls that give a file a mode, with the argument that is the mode.
+const MODE_CHANGES: &[(libc::c_long, u32)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2 as libc::c_long, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    (libc::SYS_mknodat, 2),
+];
+/// Calls that open a file, with the argument that has the flags; the next one is the mode of a new file.
+const OPENINGS: &[(libc::c_long, u32)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+    (libc::SYS_openat, 2),
+];
+/// The flags by which an opening makes a file: `O_CREAT`, and the one of `O_TMPFILE` that is its own.
+const NEW_FILE: u32 = 0o100 | 0o20_000_000;
+
 /// All flags of `clone(2)` and `unshare(2)` that make a namespace, but for `CLONE_NEWTIME`.
 const NEW_NAMESPACES: u32 = 0x7E02_0000;
 /// `CLONE_NEWTIME`, which `clone(2)` cannot have: there it is a part of the signal's number.
@@ -159,6 +184,15 @@ pub(super) fn refusals(
     for call in IO_URING {
         refuse(libc::ENOSYS, call.into(), &[]);
     }
+    // Whoever else may enter the root could run such a file as the user of this server.
+    for (call, mode) in MODE_CHANGES {
+        refuse(libc::EPERM, *call, &[any_of(*mode, SET_USER_ID)]);
+    }
+    for (call, flags) in OPENINGS {
+        refuse(libc::EPERM, *call, &[any_of(*flags, NEW_FILE), any_of(*flags + 1, SET_USER_ID)]);
+    }
+    // Its flags and its mode are in memory. Programs that know it use `openat(2)` on a kernel without.
+    refuse(libc::ENOSYS, OPENAT2.into(), &[]);
     if !is_allowed(SystemCallPermission::Tracing) {
         for call in TRACING {
             refuse(libc::EPERM, *call, &[]);
@@ -289,6 +323,38 @@ mod tests {
             (false, libc::AF_UNIX, stream, Verdict::Allowed),
         ] {
             assert_eq!(socket(network, family, kind), expected, "{network} {family} {kind}");
+        }
+    }
+
+    #[test]
+    fn no_call_gives_a_file_the_bit_that_runs_it_as_its_owner() {
+        let judge =
+            |call, arguments: &[u64]| verdict(ConfinementLevel::SystemCalls, &[], true, call, arguments);
+        for (call, mode) in MODE_CHANGES {
+            let mut arguments = [0; 6];
+            arguments[*mode as usize] = 0o755;
+            assert_eq!(judge(*call, &arguments), Verdict::Allowed, "{call}");
+            arguments[*mode as usize] = 0o2775;
+            assert_eq!(
+                judge(*call, &arguments),
+                Verdict::Allowed,
+                "{call}: a folder whose files get its group"
+            );
+            arguments[*mode as usize] = 0o4755;
+            assert_eq!(judge(*call, &arguments), PERMISSION, "{call}");
+        }
+        for (call, flags) in OPENINGS {
+            let opened = |flag: libc::c_int, mode: u64| {
+                let mut arguments = [0; 6];
+                arguments[*flags as usize] = u64::from(flag.unsigned_abs());
+                arguments[*flags as usize + 1] = mode;
+                judge(*call, &arguments)
+            };
+            assert_eq!(opened(libc::O_CREAT | libc::O_WRONLY, 0o644), Verdict::Allowed);
+            // Without a new file, what stands in the place of the mode is none.
+            assert_eq!(opened(libc::O_RDONLY | libc::O_DIRECTORY, 0o4755), Verdict::Allowed);
+            assert_eq!(opened(libc::O_CREAT | libc::O_WRONLY, 0o4755), PERMISSION);
+            assert_eq!(opened(libc::O_TMPFILE | libc::O_WRONLY, 0o4755), PERMISSION);
         }
     }
 
