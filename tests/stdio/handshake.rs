@@ -39,7 +39,8 @@ fn discover_tells_versions_and_instructions_and_leaves_both_ways_open() {
     let result = wire.request("server/discover", json!({}))["result"].clone();
     let versions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
     assert_eq!(result["supportedVersions"], json!(versions));
-    assert_eq!(result["capabilities"], json!({"tools": {"listChanged": true}}));
+    let tasks = json!({"io.modelcontextprotocol/tasks": {}});
+    assert_eq!(result["capabilities"], json!({"tools": {"listChanged": true}, "extensions": tasks}));
     assert!(result["instructions"].as_str().is_some_and(|text| text.len() < 2048));
     assert!(wire.request("tools/list", json!({}))["result"]["tools"].is_array());
 

@@ -5,7 +5,7 @@
     reason = "SEP-2577 takes sampling and roots out of the protocol one day, and today's clients have them"
 )]
 
-use super::request::{RmcpContext, client_name, is_modern};
+use super::request::{RmcpContext, client_name, has_tasks, is_modern};
 use crate::mcp::answer::{Answer, AnswerFormat};
 use crate::mcp::approval::{ClientApprover, supports_forms};
 use crate::mcp::call_context::CallContext;
@@ -59,8 +59,7 @@ impl Connection {
     ) -> Result<CallOutcome, ErrorData> {
         let OfferCall { kind, name, request: call_request, task, format } = offer;
         let (host, caller, cancel) = (context.host.clone(), context.caller.clone(), context.cancel.clone());
-        let has_tasks = task.start != TaskStart::Never
-            && request.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
+        let has_tasks = task.start != TaskStart::Never && has_tasks(request);
         let (mut running, mut pending) = match host.paused_calls().resume(&caller, &call_request) {
             Resumed::Call { running, pending } => {
                 // The call acquires its own permits again: with those of this request it would hold two of each.

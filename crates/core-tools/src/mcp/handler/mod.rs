@@ -18,7 +18,7 @@ use super::paused_calls::CallRequest;
 use super::task_use::TaskUse;
 use super::{errors, list_changes};
 use calls::{CallOutcome, OfferCall};
-use request::{RmcpContext, check_cursor, is_modern, takes_structured};
+use request::{RmcpContext, check_cursor, has_tasks, is_modern, takes_structured};
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::ServerHandler;
@@ -49,6 +49,8 @@ impl ServerHandler for Connection {
         Box::pin(async move {
             request.peer.set_peer_info(params.clone());
             let mut result = self.negotiate_initialize(&params)?;
+            // The one extension is tasks, which 2026-07-28 has.
+            result.capabilities.extensions = None;
             if let Some(roots) = self.client_roots().filter(|_| params.capabilities.roots.is_some()) {
                 roots.expect();
             }
@@ -295,7 +297,7 @@ fn check_tool_request(
     }
     let capabilities = request.client_capabilities().unwrap_or_default();
     let task = tool.task();
-    if task.is_required && !capabilities.supports_tasks() {
+    if task.is_required && !has_tasks(request) {
         return Err(errors::tasks_required());
     }
     let declares = |capability: &ClientCapability| capability.is_declared(&capabilities);

@@ -28,6 +28,12 @@ pub(super) fn check_cursor(host: &Host, params: Option<PaginatedRequestParams>) 
     }
 }
 
+/// Returns true if the client of a request has tasks. Those of the `initialize` era cannot be told of one.
+pub(super) fn has_tasks(request: &RmcpContext) -> bool {
+    is_modern(request)
+        && request.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks())
+}
+
 pub(super) fn is_modern(request: &RmcpContext) -> bool {
     request.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
