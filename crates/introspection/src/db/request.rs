@@ -36,6 +36,7 @@ pub struct DbBridge {
     #[serde(default)]
     pub limit: Option<u32>,
     /// Rolls a seed back after it ran, to show how many rows it would change. False by default.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub dry_run: bool,
     /// The time limit of the statement, in milliseconds. 10000 by default.

@@ -44,6 +44,7 @@ pub struct GetLogs {
     #[serde(default)]
     pub since: Option<String>,
     /// The latest time, in the forms of `since`.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub until: Option<String>,
     /// Plain text that an entry must contain, in its message or its fields. Case counts.

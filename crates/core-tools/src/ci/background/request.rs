@@ -83,7 +83,7 @@ pub struct ReadCommandOutput {
     /// Waits until the command has ended, and not only until it prints. Default: false.
     pub wait_for_exit: Option<bool>,
     /// The most output to return, in bytes. Default: 20000.
-    #[schemars(range(min = 1_000, max = 1_000_000))]
+    #[schemars(range(min = 1_000, max = 1_000_000), extend("unlisted" = true))]
     pub max_bytes: Option<usize>,
 }
 

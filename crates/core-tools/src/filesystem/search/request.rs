@@ -28,6 +28,7 @@ pub struct SearchFiles {
     #[serde(default)]
     pub include: GlobList,
     /// Leaves out these files and folders, by globs as in `include`.
+    #[schemars(extend("unlisted" = true))]
     #[serde(default)]
     pub exclude: GlobList,
     /// Number of lines to show before and after each match. Default 0.
