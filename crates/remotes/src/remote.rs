@@ -181,6 +181,7 @@ impl Remote {
             let is_over = connection.lease.as_ref().is_some_and(Lease::is_over);
             let is_replaced = self.shared.is_outdated.load(Ordering::Acquire) && channel.is_unused();
             match channel.end_reason() {
+                None if channel.is_closing() => channel.ended().cancelled().await,
                 None if is_replaced => channel.close("its settings have changed").await,
                 None if !is_over => return Ok(Arc::clone(channel)),
                 None => channel.close("its life is over").await,

@@ -66,6 +66,11 @@ impl Channel {
         self.pending.end_reason().as_deref() == Some(IDLE)
     }
 
+    /// Returns true if it ends: nothing is sent any more, also if the reason is not known yet.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.is_cancelled()
+    }
+
     /// Returns what is cancelled once `connect` has ended.
     pub(crate) fn ended(&self) -> CancellationToken {
         self.ended.clone()
@@ -94,6 +99,8 @@ impl Channel {
             () = cancel.cancelled() => return Err(Error::Cancelled),
         };
         let Some(room) = room else {
+            // It ends, and the reason is known once `connect` has ended.
+            self.ended.cancelled().await;
             return Err(Error::Closed { reason: self.end_reason().unwrap_or_default() });
         };
         let (call, answer) = self.pending.start(on_progress, self.cancellations.clone())?;
