@@ -1,4 +1,4 @@
-//! The memory and CPU time of the processes of runs (proc_pid_stat(5)).
+//! The memory and CPU time of the processes of runs (`proc_pid_stat(5)`).
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
