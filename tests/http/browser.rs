@@ -141,7 +141,7 @@ impl Browser {
         let answer = self.call("Page.captureScreenshot", whole);
         let bytes =
             base64::engine::general_purpose::STANDARD.decode(answer["data"].as_str().unwrap()).unwrap();
-        std::fs::write(std::path::Path::new(&folder).join(format!("{name}.png")), bytes).unwrap();
+        std::fs::write(Path::new(&folder).join(format!("{name}.png")), bytes).unwrap();
     }
 
     /// Signs in by the form, with the keyboard.
