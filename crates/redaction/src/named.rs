@@ -140,17 +140,21 @@ pub(crate) fn list(bytes: &[u8], at: usize, spans: &mut Vec<SecretSpan>) {
     const MAX_VALUES: usize = 200;
     let name_start = start_of(bytes, at, WORD, MAX_NAME_BYTES);
     let name_end = end_of(bytes, at, WORD, MAX_NAME_BYTES);
-    let name = &bytes[name_start..name_end];
-    let singular = name.strip_suffix(b"s").or_else(|| name.strip_suffix(b"S")).unwrap_or(name);
-    if !written::is_strong_password(singular) && !written::is_strong_password(name) {
-        return;
-    }
     let after_quote = skip_quote(bytes, name_end);
     let separator = skip_blanks(bytes, after_quote);
     if !matches!(bytes.get(separator), Some(b':' | b'=')) {
         return;
     }
     let from = skip_blanks(bytes, separator + 1);
+    // Before the name is judged, which costs more: hardly any is that of a list.
+    if !matches!(bytes.get(from), Some(b'[' | b'\r' | b'\n')) {
+        return;
+    }
+    let name = &bytes[name_start..name_end];
+    let singular = name.strip_suffix(b"s").or_else(|| name.strip_suffix(b"S")).unwrap_or(name);
+    if !written::is_strong_password(singular) && !written::is_strong_password(name) {
+        return;
+    }
     let mut push = |start: usize, end: usize| {
         let value = &bytes[start..end];
         if written::is_written_out(value) {

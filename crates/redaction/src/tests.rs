@@ -803,7 +803,6 @@ fn passwords_in_lists_with_signs_and_in_lines_of_variables_are_masked() {
     for text in [
         "fn login(password: &str, secret: &'static str) {}\n",
         "password: &default_password\n",
-        "password: *anchor1\n",
         "passwords: [password1(), get(2)]\n",
         "let passwords: [String; 2] = make();\n",
         "passwords: [required, optional]\n",

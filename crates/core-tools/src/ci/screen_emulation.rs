@@ -61,6 +61,11 @@ impl ScreenEmulation {
         (!piece.is_empty()).then_some(piece)
     }
 
+    /// Returns true if the next piece has to wait, because this program has had its share of the second.
+    pub(super) fn has_had_its_share(&self) -> bool {
+        self.budget.rest(Instant::now()).is_some()
+    }
+
     /// Draws a piece of output, when its turn comes.
     pub(super) async fn draw(&mut self, piece: &[u8]) -> DrawnPiece {
         if let Some(end) = self.budget.rest(Instant::now()) {

@@ -11,6 +11,7 @@ use crate::ci::terminal::typed;
 use crate::ci::timeout::as_millis;
 use crate::redact::Redactor;
 use process_runner::{EventReceiver, LeftoverProcess, LeftoverTree, RunEvent, Running, TerminalSize};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -39,6 +40,8 @@ pub(super) struct BackgroundCommand {
     started: Instant,
     /// The connections that were refused to it, and to others of the same hosts at the same time.
     pub(super) egress_log: Option<EgressLog>,
+    /// True once the command is to end: what it has printed and nobody has drawn need not be drawn any more.
+    is_stopping: AtomicBool,
     /// Wakes the readers when output came or the command ended.
     pub(super) changed: Notify,
     progress: Mutex<LockedCommandState>,
@@ -95,6 +98,7 @@ impl BackgroundCommand {
             command,
             started: Instant::now(),
             egress_log,
+            is_stopping: AtomicBool::new(false),
             changed: Notify::new(),
             progress: Mutex::new(LockedCommandState {
                 running: Some(running),
@@ -249,6 +253,7 @@ impl BackgroundCommand {
             command,
             started: Instant::now(),
             egress_log: None,
+            is_stopping: AtomicBool::new(false),
             changed: Notify::new(),
             progress: Mutex::new(LockedCommandState {
                 running: None,
@@ -275,6 +280,7 @@ impl BackgroundCommand {
             leftovers: Some(tree),
             // The connections of the command were told in its answer.
             egress_log: None,
+            is_stopping: AtomicBool::new(false),
             changed: Notify::new(),
             progress: Mutex::new(LockedCommandState {
                 running: None,
@@ -336,6 +342,7 @@ impl BackgroundCommand {
             self.changed.notify_waiters();
             return;
         }
+        self.is_stopping.store(true, Ordering::Relaxed);
         if let Some(running) = self.running() {
             running.terminate_within(grace);
         }
@@ -416,6 +423,12 @@ pub(super) async fn record(
         };
         let mut rest = bytes.as_slice();
         while let Some(piece) = emulation.next_piece(&mut rest) {
+            // A flood that waits to be drawn would delay the end by many seconds.
+            let is_stopping =
+                process.upgrade().is_none_or(|process| process.is_stopping.load(Ordering::Relaxed));
+            if is_stopping && emulation.has_had_its_share() {
+                break;
+            }
             let mut drawn = emulation.draw(piece).await;
             let Some(process) = process.upgrade() else { return };
             let replies = std::mem::take(&mut drawn.replies);
