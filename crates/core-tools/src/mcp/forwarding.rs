@@ -1,9 +1,10 @@
 //! Tools whose work another server does: the definitions are those of this one, and so is everything that stands before
 //! and behind a call.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
 use super::call_context::CallContext;
 use super::tool::Tool;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Map, Value};
