@@ -59,7 +59,7 @@ impl Toolset {
                 })
             }
         };
-        Self { name: self.name, tools: self.tools.into_iter().map(forward).collect() }
+        Self { tools: self.tools.into_iter().map(forward).collect(), ..self }
     }
 }
 
