@@ -1,6 +1,7 @@
 //! The answer in a result that another server has sent.
 
-use super::answer::{Answer, AnswerMedia};
+use super::answer::Answer;
+use super::answer_media::AnswerMedia;
 use serde_json::{Map, Value};
 
 /// The reason why a result of another server is not passed on.

@@ -1,9 +1,10 @@
 //! Tools whose work another server does: the definitions are those of this one, and so is everything that stands before
 //! and behind a call.
 
-use super::answer::{Answer, ToolError};
+use super::answer::Answer;
 use super::call_context::CallContext;
 use super::tool::Tool;
+use super::tool_error::ToolError;
 use super::toolset::Toolset;
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Map, Value};
@@ -46,7 +47,8 @@ impl fmt::Debug for CallForwarder {
 
 impl Toolset {
     /// Returns the same tools, whose work `forwarder` does. The tools about tools work here: what they find and call is
-    /// forwarded on its own.
+    /// forwarded on its own. Prompts and resources stay if they [use tools](super::Prompt::uses_tools). The others would
+    /// tell of this machine, and are left out.
     #[must_use]
     pub fn forwarded(self, forwarder: &CallForwarder) -> Self {
         let forward = |tool: Tool| match tool.wants_directory() || tool.wants_to_call_tools() {
@@ -58,7 +60,20 @@ impl Toolset {
                 })
             }
         };
-        Self { name: self.name, tools: self.tools.into_iter().map(forward).collect() }
+<<<<<<< HEAD
+        Self {
+            name: self.name,
+            tools: self.tools.into_iter().map(forward).collect(),
+            prompts: self.prompts.into_iter().filter(|prompt| prompt.tool.wants_to_call_tools()).collect(),
+            resources: self
+                .resources
+                .into_iter()
+                .filter(|resource| resource.tool.wants_to_call_tools())
+                .collect(),
+        }
+=======
+        Self { tools: self.tools.into_iter().map(forward).collect(), ..self }
+>>>>>>> wt-engine
     }
 }
 
