@@ -60,7 +60,6 @@ impl Toolset {
                 })
             }
         };
-<<<<<<< HEAD
         Self {
             name: self.name,
             tools: self.tools.into_iter().map(forward).collect(),
@@ -71,9 +70,6 @@ impl Toolset {
                 .filter(|resource| resource.tool.wants_to_call_tools())
                 .collect(),
         }
-=======
-        Self { tools: self.tools.into_iter().map(forward).collect(), ..self }
->>>>>>> wt-engine
     }
 }
 
