@@ -264,7 +264,7 @@ mod tests {
     fn what_a_kind_does_not_take_is_an_error() {
         for (text, message) in [
             ("box", "there is no remote `box`"),
-            ("shh:x", "did you mean `sh`?"),
+            ("shh:x", "did you mean `ssh`?"),
             ("sh:", "a target is missing: the command line"),
             ("sh:-oProxyCommand=x", "must not be empty, begin with `-`"),
             ("sh:a\nb", "control characters"),
