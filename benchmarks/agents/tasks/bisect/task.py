@@ -18,9 +18,12 @@ from sqlparse import sql
 def test_operation_of_typed_literals(first, literal):
     text = sqlparse.format(f"select {first} + {literal} as t, 2", reindent=True)
     assert text == f"select {first} + {literal} as t,\\n       2"
-    token = sqlparse.parse(f"{first} + {literal}")[0].tokens[0]
-    assert isinstance(token, sql.Operation)
-    assert isinstance(token.tokens[-1], sql.TypedLiteral)
+
+def test_operation_is_one_token():
+    token = sqlparse.parse("select a from b where c < d + interval '1 day'")[0].tokens[-1].tokens[-1]
+    assert isinstance(token, sql.Comparison)
+    assert isinstance(token.tokens[-1], sql.Operation)
+    assert isinstance(token.tokens[-1].tokens[-1], sql.TypedLiteral)
 
 def test_create_table_as():
     for text in ("create table foo as select coalesce(a, b) from t", "CREATE TABLE foo AS select coalesce(a, b) from t"):
