@@ -90,8 +90,8 @@ mod tests {
 
     #[tokio::test]
     async fn only_what_was_checked_here_is_forwarded_and_the_answer_is_masked_here() {
-        let greet = Tool::new("greet", "Greet", "Greets.", |_: Greet, _: CallContext| async {
-            Err(ToolError::new("the work is not done here"))
+        let greet = Tool::new("greet", "Greet", "Greets.", |greet: Greet, _: CallContext| async move {
+            Err(ToolError::new(format!("{} is not greeted here", greet.name)))
         });
         let forwarded: Arc<Mutex<Vec<String>>> = Arc::default();
         let log = Arc::clone(&forwarded);
