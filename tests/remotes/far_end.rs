@@ -32,7 +32,7 @@ pub(crate) struct FarEnd {
     pub(crate) host: String,
     /// Prints one line for each thing that the engine has, such as a container.
     list: Option<Command>,
-    /// What must live as long.
+    /// The values that must live as long as the far end.
     _guards: Vec<Box<dyn Any>>,
 }
 

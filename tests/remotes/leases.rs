@@ -1,4 +1,4 @@
-//! What a kind creates: it is written down first, and nothing of it stays.
+//! Leases: a creation is written down first, and nothing of it stays.
 
 use crate::{Machines, output};
 use integration_tests::{Era, Wire, server};

@@ -1,4 +1,4 @@
-//! What authors add to the host beside tools, in the example `everything`: the policy holds for it at list and at call.
+//! Prompts, resources and completions of the example `everything`: the policy holds for them at list and at call.
 
 use integration_tests::{Era, Wire, everything};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Calls, refusals and what they reach, in words for people.
 
-use crate::recent_calls::WaitReason;
 use crate::refusal_reason::RefusalReason;
+use crate::wait_reason::WaitReason;
 use audit_log::CallTargets;
 use core_tools::mcp::{CallDecision, Outcome};
 

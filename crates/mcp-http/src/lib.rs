@@ -43,6 +43,7 @@ mod state;
 mod telemetry;
 mod ui;
 mod unauthenticated_peers;
+mod wait_reason;
 mod workspaces;
 
 use cli::{Cli, Command};

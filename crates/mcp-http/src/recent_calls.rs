@@ -2,6 +2,7 @@
 //! the audit is what stays.
 
 use crate::call_words::{describe_arguments, describe_targets};
+use crate::wait_reason::WaitReason;
 use core_tools::mcp::{CallDecision, CallRecord, Outcome};
 use role_policy::Caller;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -47,21 +48,6 @@ pub(crate) struct RunningCall {
     stop: CancellationToken,
     /// Cancels its work, once that has begun.
     work: OnceLock<CancellationToken>,
-}
-
-/// The reason why a call waits for a permit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitReason {
-    /// Its caller runs as many calls as it may.
-    CallsOfCaller(u64),
-    /// Its caller runs as many programs as it may.
-    ProgramsOfCaller(u64),
-    /// All callers together run as many programs as there may be.
-    ProgramsOfServer(u64),
-    /// All callers together have as many calls that run a program as there may be.
-    ProgramCallsOfServer(u64),
-    /// All callers together run as many calls as there may be.
-    CallsOfServer(u64),
 }
 
 impl RunningCall {

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use crate::leftover_state::LeftoverState;
 use crate::outcome::LeftoverProcess;
-use crate::program_usage::UsageAccount;
 use crate::reaper::{self, MemberAction};
 use crate::tree::{LeaderHold, ProcessLeader, ProcessStamp};
 
@@ -89,10 +88,9 @@ impl LeftoverTree {
         self.0.leader.owner_name()
     }
 
-    /// Returns the account to which its use of resources is counted, and its leader.
-    pub(crate) fn usage_account(&self) -> (UsageAccount, Arc<ProcessLeader>) {
-        let leader = Arc::clone(&self.0.leader);
-        (UsageAccount { owner: leader.owner_name().map(Arc::from), purpose: None }, leader)
+    /// Returns the leader of the run, which has ended.
+    pub(crate) fn leader(&self) -> &Arc<ProcessLeader> {
+        &self.0.leader
     }
 
     /// Returns the label of the run's command.

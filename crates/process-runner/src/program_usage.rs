@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::leftover::RunOwner;
+use crate::leftover::{LeftoverTree, RunOwner};
 use crate::tree::{ProcessLeader, ProcessTimes};
 
 /// The resources that the programs of one owner use for one purpose.
@@ -40,6 +40,11 @@ impl UsageAccount {
             owner: owner.map(|owner| owner.name().into()),
             purpose: owner.and_then(RunOwner::purpose).map(Arc::from),
         }
+    }
+
+    /// Returns the account of what a finished run has left alive, and the leader of that run.
+    pub(crate) fn of_leftover(tree: &LeftoverTree) -> (Self, Arc<ProcessLeader>) {
+        (Self { owner: tree.owner().map(Arc::from), purpose: None }, Arc::clone(tree.leader()))
     }
 }
 

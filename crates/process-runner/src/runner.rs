@@ -235,7 +235,7 @@ impl Runner {
             .values()
             .map(|run| (run.account.clone(), Arc::clone(&run.state.leader)))
             .collect();
-        live.extend(self.inner.leftovers.alive().iter().map(LeftoverTree::usage_account));
+        live.extend(self.inner.leftovers.alive().iter().map(UsageAccount::of_leftover));
         program_usage::measure(&live, &self.inner.ended_runs)
     }
 

@@ -16,7 +16,7 @@ const MIN_LINE_BYTES: usize = 4;
 /// Made by [`Redactor::key_lines`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyLines {
-    /// What is secret in each line.
+    /// The secret part of each line.
     parts: Vec<String>,
 }
 

@@ -45,6 +45,7 @@ mod key_lines;
 mod lines;
 mod literals;
 mod log_line;
+mod log_secret;
 mod mask;
 mod name_forms;
 mod named;

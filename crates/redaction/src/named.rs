@@ -4,7 +4,7 @@
 //! a key). Only both together are a secret: a name of the list, and a value that nobody would write by hand.
 
 use crate::command_line;
-use crate::log_line;
+use crate::log_secret;
 use crate::name_forms;
 use crate::randomness::{MAX_JUDGED_BYTES, is_random};
 use crate::runs::{ALNUM, HEX, VALUE, WORD, end_of, is, is_at, start_of};
@@ -113,7 +113,7 @@ pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<SecretSpan> {
         }
     }
     if form == Some(ValueForm::Pair) && is_variable_line(bytes, name_start, name, end) {
-        if let Some(kind) = log_line::word_kind(name, value) {
+        if let Some(kind) = log_secret::word_kind(name, value) {
             return Some(SecretSpan { start, end, kind });
         }
     }

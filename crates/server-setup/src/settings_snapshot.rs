@@ -45,7 +45,7 @@ enum LoadedEntry {
     Other,
 }
 
-/// What may still be kept.
+/// The files and bytes that may still be kept.
 struct Budget {
     files: usize,
     bytes: u64,

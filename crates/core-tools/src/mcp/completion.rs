@@ -25,7 +25,7 @@ type Suggest = dyn Fn(CompletionRequest, CallContext) -> BoxFuture<'static, Resu
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompletionRequest {
-    /// What the person has typed so far.
+    /// The text that the person has typed so far.
     pub value: String,
     /// The other arguments that are filled in already.
     pub arguments: BTreeMap<String, String>,
@@ -130,7 +130,7 @@ impl Completions {
 struct CompletionInput {
     /// The argument.
     argument: String,
-    /// What was typed so far.
+    /// The text that was typed so far.
     value: String,
     /// The other arguments.
     #[serde(default)]

@@ -54,7 +54,7 @@ pub fn toolset(workspace: &Arc<Workspace>) -> Toolset {
     )
 }
 
-/// What the call of a tool brings beside its input.
+/// The parts of a call beside its input.
 struct FileCall<'a> {
     cancel: &'a CancellationToken,
     /// Masks the answer when it is complete. A tool that shows a part of a file needs it before.

@@ -1,4 +1,4 @@
-//! What a client is told without asking: changes of its lists, and of the resources that it watches.
+//! Notifications of changed lists, and of changed resources that a client watches.
 
 use super::connection::RequestContext;
 use super::host::OfferedNames;

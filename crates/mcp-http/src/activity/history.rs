@@ -2,6 +2,7 @@
 
 use super::counts::ActivityCounts;
 use super::machine::MachineState;
+use super::number::as_f64;
 use super::timeline::{ServerLoad, TimePiece, TimeSpan, Timeline, change_counts};
 use crate::recent_calls::STRANGER;
 use core_tools::mcp::{CallDecision, CallRecord};
@@ -255,7 +256,7 @@ impl ActivityHistory {
                             *processors = counts.cpu.as_secs_f64() / seconds.max(1.0);
                         }
                         if let Some(memory) = named.memory.get_mut(index) {
-                            *memory = super::as_f64(counts.memory);
+                            *memory = as_f64(counts.memory);
                         }
                     }
                 }

@@ -4,6 +4,7 @@
     reason = "the files are those of the system in /proc and /sys; no client names them"
 )]
 
+use super::number::as_f64;
 use std::path::{Path, PathBuf};
 
 /// The state of the machine.
@@ -52,7 +53,7 @@ impl ProcessorTicks {
     /// Returns the share of the time since `before` in which the processors were busy.
     fn busy_share(self, before: Self) -> Option<f64> {
         let total = self.total.checked_sub(before.total).filter(|total| *total > 0)?;
-        Some(super::as_f64(self.busy.saturating_sub(before.busy)) / super::as_f64(total))
+        Some(as_f64(self.busy.saturating_sub(before.busy)) / as_f64(total))
     }
 }
 
@@ -69,7 +70,7 @@ impl MachineState {
         };
         Self {
             processors,
-            busy_processors: share.map(|share| share * super::as_f64(machine_processors() as u64)),
+            busy_processors: share.map(|share| share * as_f64(machine_processors() as u64)),
             memory_total: narrower(total, limit.map(|(limit, _)| limit)),
             memory_available: narrower(available, limit.map(|(limit, used)| limit.saturating_sub(used))),
         }

@@ -2,7 +2,7 @@
 
 use super::caller_limits::{CallerLimits, LimitRejection};
 use super::shared::{ServerCapacity, semaphore};
-use crate::recent_calls::WaitReason;
+use crate::wait_reason::WaitReason;
 use core_tools::mcp::{CallPermit, NoPermit, Permit, ResourceClass, TokenBucket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

@@ -119,7 +119,7 @@ impl AdmissionControl {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recent_calls::WaitReason;
+    use crate::wait_reason::WaitReason;
     use core_tools::mcp::ResourceClass;
 
     const CALL: ResourceClass = ResourceClass::Call;

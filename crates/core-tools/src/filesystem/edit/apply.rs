@@ -1,30 +1,21 @@
 //! Reads a file, makes the edits and writes the result.
 
 use std::io::Read;
-use std::time::Duration;
 
-use similar::TextDiff;
 use tokio_util::sync::CancellationToken;
 
 use super::by_pattern::replace_by_pattern;
+use super::diff::{MAX_BYTES, truncate_diff, unified_diff};
 use super::insert::insert;
 use super::problem::EditProblem;
 use super::replace::{EditedText, replace};
 use super::request::{EditChange, EditFile, EditResult};
 use super::secrets::FileSecrets;
 use crate::filesystem::error::Error;
-use crate::filesystem::limits::MAX_TEXT_BYTES;
 use crate::filesystem::mask;
 use crate::filesystem::signature::{HEAD_BYTES, binary_kind};
 use crate::redact::Redactor;
 use crate::workspace::{FileReplaceCondition, Workspace};
-
-/// The largest file edited, in bytes: the file, its copy and the difference are held in memory at once.
-pub(in crate::filesystem) const MAX_BYTES: u64 = 64 << 20;
-/// The longest time spent on the shortest difference. After that `similar` returns a longer one.
-const DIFF_TIMEOUT: Duration = Duration::from_secs(1);
-/// Unchanged lines shown around each change, as in `diff -u`.
-const CONTEXT_LINES: usize = 3;
 
 /// Edits a text file, or by a pattern the text files below a folder. Edits are made in order, each on the result of the
 /// edits before. If one edit fails, nothing is written. The write is atomic, keeps permissions, and follows a link to
@@ -155,33 +146,4 @@ fn make_edits(
         replacements += count as u64;
     }
     Ok((text, replacements))
-}
-
-/// Returns the difference in unified format, empty if there is none.
-pub(in crate::filesystem) fn unified_diff(old: &[u8], new: &[u8], path: &str) -> String {
-    if old == new {
-        return String::new();
-    }
-    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
-    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(&*old, &*new);
-    diff.unified_diff()
-        .context_radius(CONTEXT_LINES)
-        .header(&format!("a/{path}"), &format!("b/{path}"))
-        .to_string()
-}
-
-/// Cuts a difference that is too long after a whole line. Returns the note that says so.
-pub(in crate::filesystem) fn truncate_diff(diff: &mut String) -> Option<String> {
-    truncate_diff_to(diff, MAX_TEXT_BYTES)
-}
-
-/// Cuts a difference of more than `max_bytes` after a whole line. Returns the note that says so.
-pub(super) fn truncate_diff_to(diff: &mut String, max_bytes: usize) -> Option<String> {
-    if diff.len() <= max_bytes {
-        return None;
-    }
-    let full_bytes = diff.len();
-    let end = diff.floor_char_boundary(max_bytes);
-    diff.truncate(diff[..end].rfind('\n').map_or(end, |newline| newline + 1));
-    Some(format!("the first {} of {full_bytes} bytes of the diff are given", diff.len()))
 }

@@ -3,7 +3,7 @@
 use regex::bytes::{Regex, RegexBuilder};
 use tokio_util::sync::CancellationToken;
 
-use super::apply::{MAX_BYTES, truncate_diff, truncate_diff_to};
+use super::diff::{MAX_BYTES, truncate_diff, truncate_diff_to};
 use super::insert::line_end_of;
 use super::replacement::replacement;
 use super::request::{EditFile, EditResult};

@@ -3,6 +3,7 @@
 
 mod apply;
 mod by_pattern;
+mod diff;
 mod insert;
 mod line_numbers;
 mod nearest;
@@ -14,8 +15,8 @@ mod secrets;
 #[cfg(test)]
 mod tests;
 
-pub(super) use apply::{MAX_BYTES, truncate_diff, unified_diff};
 pub use apply::{edit_file, edit_file_with_secrets};
+pub(super) use diff::{MAX_BYTES, truncate_diff, unified_diff};
 pub(super) use insert::line_end_of;
 pub(super) use nearest::{MAX_SHOWN_LINES, most_similar_line, shorten, without_blanks};
 pub use problem::EditProblem;

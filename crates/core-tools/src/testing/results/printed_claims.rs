@@ -1,6 +1,5 @@
 //! Passed tests that rest on what a program printed. The project's files say whether that is enough.
 
-use super::test_results::PrintedSummary;
 use std::path::PathBuf;
 
 /// The number of entries of each kind that are kept.
@@ -25,6 +24,15 @@ pub(crate) struct CargoTarget {
     pub(crate) name: String,
     /// The path of its root file.
     pub(crate) source: PathBuf,
+}
+
+/// A line with which a runner says for people what its tests came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PrintedSummary {
+    /// The runner that prints such lines.
+    pub(crate) runner: &'static str,
+    pub(crate) has_failures: bool,
+    pub(crate) line: String,
 }
 
 /// A test that its runner calls passed, by an exit code of 0, and whose own output says that tests failed.

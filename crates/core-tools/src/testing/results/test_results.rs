@@ -2,7 +2,7 @@
 
 use super::counts::TestCounts;
 use super::excerpt::OutputExcerpt;
-use super::printed_claims::PrintedClaims;
+use super::printed_claims::{PrintedClaims, PrintedSummary};
 use super::problem::{TestRunProblem, TestRunProblemKind};
 use super::test_case::{TestCase, TestStatus};
 use super::tests_not_run::TestsNotRun;
@@ -71,15 +71,6 @@ pub(crate) struct TestResults {
     message_bytes: usize,
     /// The number of kept tests, from the first on, that are known to be failures.
     leading_failures: usize,
-}
-
-/// A line with which a runner says for people what its tests came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PrintedSummary {
-    /// The runner that prints such lines.
-    pub(crate) runner: &'static str,
-    pub(crate) has_failures: bool,
-    pub(crate) line: String,
 }
 
 /// The report of one process of a project's test command, which a reporter in it wrote.

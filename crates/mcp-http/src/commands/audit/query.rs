@@ -2,7 +2,7 @@
 
 use super::error::AuditCommandError;
 use super::output::write_entries;
-use super::sources;
+use super::sources::sources;
 use crate::cli::{AuditPlace, AuditQueryArgs};
 use crate::console_output::{print, say};
 use audit_log::{AuditQuery, parse_time};

@@ -1,7 +1,8 @@
 //! `mcp-http audit verify`.
 
 use super::error::AuditCommandError;
-use super::{signature, sources};
+use super::signature;
+use super::sources::sources;
 use crate::atomic_file;
 use crate::audit_source::{AuditSource, FILE_CHAIN};
 use crate::cli::AuditVerifyArgs;

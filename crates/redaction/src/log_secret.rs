@@ -1,0 +1,145 @@
+//! The kind of secret that a value is by its name alone, where no expression can stand: in a log line, and in the setting of
+//! a variable.
+
+use crate::randomness::MAX_JUDGED_BYTES;
+use crate::runs::{ALNUM, is};
+use crate::secret_name::MAX_NAME_BYTES;
+use crate::template::is_template;
+
+/// The names that are looked for in log lines beyond those of any text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogName {
+    Password,
+    Secret,
+    Session,
+}
+
+/// Words that a log has in the place of a password.
+const WORDS: [&str; 49] = [
+    "accepted",
+    "auth",
+    "authentication",
+    "changed",
+    "changeme",
+    "configured",
+    "correct",
+    "credential",
+    "credentials",
+    "default",
+    "denied",
+    "disabled",
+    "empty",
+    "enabled",
+    "encrypted",
+    "example",
+    "expired",
+    "failed",
+    "failure",
+    "false",
+    "field",
+    "filtered",
+    "hashed",
+    "hidden",
+    "incorrect",
+    "invalid",
+    "masked",
+    "mismatch",
+    "missing",
+    "none",
+    "null",
+    "optional",
+    "placeholder",
+    "prompt",
+    "protected",
+    "provided",
+    "redacted",
+    "required",
+    "reset",
+    "string",
+    "success",
+    "supplied",
+    "unchanged",
+    "undefined",
+    "unknown",
+    "updated",
+    "value",
+    "verified",
+    "wrong",
+];
+
+/// Returns what `name` is, if a log line would have a secret behind it.
+pub(crate) fn log_name(name: &[u8]) -> Option<LogName> {
+    if name.len() > MAX_NAME_BYTES {
+        return None;
+    }
+    let flat: Vec<u8> = name.iter().filter(|byte| is(**byte, ALNUM)).map(u8::to_ascii_lowercase).collect();
+    let ends = |endings: &[&str]| endings.iter().any(|ending| flat.ends_with(ending.as_bytes()));
+    match () {
+        () if ends(&["password", "passwd", "pwd", "passphrase", "passcode"]) => Some(LogName::Password),
+        () if ends(&["secret"]) => Some(LogName::Secret),
+        () if ends(&["sessionid", "sessid"]) || matches!(flat.as_slice(), b"sid" | b"connectsid") => {
+            Some(LogName::Session)
+        }
+        () => None,
+    }
+}
+
+/// Returns the kind of secret that `value` is behind `name`. `in_text` is true for `name: value` without quotes, where a
+/// word is one of a sentence.
+pub(crate) fn kind_of(name: LogName, value: &[u8], in_text: bool) -> Option<&'static str> {
+    if value.len() > MAX_JUDGED_BYTES || is_template(value) {
+        return None;
+    }
+    let letters = value.iter().any(u8::is_ascii_alphabetic);
+    let digits = value.iter().any(u8::is_ascii_digit);
+    let lower = value.to_ascii_lowercase();
+    let has = |part: &str| memchr::memmem::find(&lower, part.as_bytes()).is_some();
+    let (kind, is_secret) = match name {
+        LogName::Session => {
+            let is_id = value.iter().all(|byte| {
+                is(*byte, ALNUM)
+                    || matches!(byte, b'-' | b'_' | b'.' | b':' | b'%' | b'+' | b'/' | b'=' | b'~')
+            });
+            // `S-1-5-21-…` is the identity of a user of Windows.
+            let is_user = value.starts_with(b"S-1-");
+            let is_long = value.len() >= if letters { 8 } else { 16 };
+            ("session", is_id && digits && is_long && !is_user)
+        }
+        LogName::Password | LogName::Secret => {
+            let is_mixed = letters && digits && value.len() >= 8;
+            let is_word = !digits && value.len() >= 6 && value.iter().all(u8::is_ascii_alphabetic);
+            let is_named = ["password", "passwd", "passphrase"].iter().any(|part| has(part));
+            let is_type = has("array")
+                || ["string", "uint", "int", "bytes"].iter().any(|part| lower.starts_with(part.as_bytes()));
+            let is_placeholder = ["changeme", "example", "placeholder", "your", "dummy"]
+                .iter()
+                .any(|part| lower.starts_with(part.as_bytes()));
+            // Names of things are words with hyphens and a number: `my-tls-secret-2`.
+            let is_reference = name == LogName::Secret && value.contains(&b'-');
+            let stands_for = is_placeholder
+                || is_reference
+                || WORDS.iter().any(|word| lower == word.as_bytes())
+                || is_named
+                || is_type;
+            let is_text = value.iter().all(|byte| {
+                byte.is_ascii_graphic()
+                    && !matches!(
+                        byte,
+                        b'(' | b')' | b'{' | b'}' | b'[' | b']' | b'<' | b'>' | b'/' | b'_' | b'.' | b':'
+                    )
+            });
+            let kind = if name == LogName::Password { "password" } else { "secret" };
+            let is_word = is_word && name == LogName::Password && !in_text;
+            (kind, is_text && !stands_for && (is_mixed || is_word))
+        }
+    };
+    is_secret.then_some(kind)
+}
+
+/// Returns the kind of secret that `value` is where no expression can stand: a password of letters alone is one there.
+pub(crate) fn word_kind(name: &[u8], value: &[u8]) -> Option<&'static str> {
+    match log_name(name)? {
+        LogName::Password => kind_of(LogName::Password, value, false),
+        LogName::Secret | LogName::Session => None,
+    }
+}
