@@ -30,12 +30,13 @@ fn mcpscore_gives_every_point() {
 fn mcp_quality_gives_a_good_grade() {
     // Three fifths of its score are for a short list, and two for the contract. The default list is long, since it teaches:
     // at the 8,800 tokens that this counts for it, the first part is 69 of 100. With a perfect contract, 92 points would take
-    // a list of at most 4,165 tokens. Of the contract, two points are for `run_command` and two for `get_diagnostics`, whose
-    // answers hold lists that no parameter bounds: they are short. Without a vocabulary it counts twice as many tokens.
+    // a list of at most 4,165 tokens. Of the contract, two points each are missing for `run_command`, `get_diagnostics` and
+    // `git_merge`, whose answers hold lists that no parameter bounds: they are short, or bounded by the tool. Without a
+    // vocabulary it counts twice as many tokens.
     let Some(mcp_quality) = python_program("mcp-quality") else { return };
     let project = Project::empty();
     for (preset, family, least) in
-        [("minimal", "/overall/score", 90.0), ("standard", "/families/contract/score", 96.0)]
+        [("minimal", "/overall/score", 90.0), ("standard", "/families/contract/score", 94.0)]
     {
         let tools = crate::listed(&["--toolsets", preset], integration_tests::Era::Modern);
         project.write("tools.json", &json!({"tools": tools}).to_string());

@@ -17,7 +17,8 @@ fn git_merge(commands: &Commands) -> Tool {
         "Merge",
         "Merges a branch into the current one, and continues or aborts a merge that stopped. Conflicts are listed by file \
          with their kind, their text with the markers and the way to resolve them. Hooks and signing run as in a \
-         terminal. It refuses where uncommitted changes or untracked files would be lost. Ends after 10 minutes.",
+         terminal. It refuses where uncommitted changes or untracked files would be lost. An abort cannot be undone. Ends \
+         after 10 minutes.",
         commands,
         |git, input: GitMerge, cancel| async move {
             let result = git.merge(&input, &cancel).await?;
