@@ -336,7 +336,7 @@ fn a_checkpoint_that_is_signed_is_believed_only_as_it_was_signed() {
     // Without the key it is read as before.
     assert_eq!(audited.verify(&["--checkpoint", &checkpoint]).0, 0);
     let wrong = |(code, said): (i32, String), words: &str| {
-        assert!(code == 2 && said.contains(words), "{code}: {said}")
+        assert!(code == 2 && said.contains(words), "{code}: {said}");
     };
     wrong(compare(&other), "does not hold");
     wrong(compare(&key), "no PEM of a key");

@@ -61,7 +61,8 @@ fn every_subcommand_has_a_page_that_shows_each_option_of_its_help() {
             // The words with a dash.
             let words = words
                 .replace("print-config", "print_config")
-                .replace("codex-environment", "codex_environment");
+                .replace("codex-environment", "codex_environment")
+                .replace("remote-server", "remote_server");
             let words: Vec<_> = words.split('-').filter(|word| !word.is_empty()).collect();
             let words: Vec<_> = words.iter().map(|word| word.replace('_', "-")).collect();
             let words: Vec<_> = words.iter().map(String::as_str).collect();

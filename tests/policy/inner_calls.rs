@@ -60,7 +60,7 @@ fn a_role_that_only_reads_may_make_several_calls_and_writes_with_none() {
     command.args(["--role", "readonly"]);
     let mut wire = Wire::connect(command, Era::Modern);
     let calls = [read("a.txt"), write("b.txt"), call("run_command", json!({"command": ["true"]}))];
-    let text = wire.failure("call_tools", json!({"calls": calls, "keep_going": true}));
+    let text = wire.text("call_tools", json!({"calls": calls, "keep_going": true}));
     assert!(text.contains("words"), "{text}");
     for hidden in ["2. write_file: failed", "3. run_command: failed", "no tool is called `write_file`"] {
         assert!(text.contains(hidden), "{text}");
@@ -95,7 +95,7 @@ fn the_audit_has_a_record_of_each_call_with_its_caller() {
     let delete = call("delete_file", json!({"path": "docs/a.txt"}));
     let calls =
         [read("docs/a.txt"), write("src/b"), delete, call("no_such_tool", json!({})), write("docs/c")];
-    wire.failure("call_tools", json!({"calls": calls, "keep_going": true}));
+    wire.text("call_tools", json!({"calls": calls, "keep_going": true}));
     let inner = json!({"calls": [call("call_tools", json!({"calls": [read("docs/a.txt")]}))]});
     wire.failure("call_tools", inner);
     let text = std::fs::read_to_string(audit).unwrap();

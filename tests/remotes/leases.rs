@@ -40,7 +40,7 @@ impl Engine {
 
     fn written_down(&self) -> usize {
         let folder = self.machines.front.state().join("coretools/remotes");
-        std::fs::read_dir(folder).map_or(0, |entries| entries.count())
+        std::fs::read_dir(folder).map_or(0, Iterator::count)
     }
 
     fn wait_for(&self, made: usize) {

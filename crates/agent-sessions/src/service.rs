@@ -127,7 +127,8 @@ impl SessionService {
 
     /// Has the supervisor in this process, if there is one, read its options again: see [`Supervisor::reload`].
     ///
-    /// # Errors The options cannot be used. The earlier options stay.
+    /// # Errors
+    /// The options cannot be used. The earlier options stay.
     pub async fn reload(&self) -> Result<(), Error> {
         match &*self.shared.local_supervisor.lock().await {
             Some(supervisor) => supervisor.reload(),
@@ -137,7 +138,8 @@ impl SessionService {
 
     /// Starts a supervisor if there is none and an earlier one has left sessions.
     ///
-    /// # Errors The supervisor cannot be started.
+    /// # Errors
+    /// The supervisor cannot be started.
     pub async fn recover(&self) -> Result<(), Error> {
         match SessionStore::exists_in(&self.shared.state) {
             true => self.ask(SupervisorRequest::Status {}).await.map(|_| ()),

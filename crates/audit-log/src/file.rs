@@ -54,7 +54,8 @@ impl AuditFile {
 
     /// Appends `entry` as the next link of the chain.
     ///
-    /// # Errors The entry cannot be written. The file then has nothing of the entry, or half a line, and the next entry
+    /// # Errors
+    /// The entry cannot be written. The file then has nothing of the entry, or half a line, and the next entry
     /// begins on a new line.
     pub fn append(&mut self, entry: &mut AuditEntry) -> io::Result<()> {
         let lock = self.lock_current()?;

@@ -29,7 +29,8 @@ const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// Calls `visit` with each line of the file at `path` and of its rotated files, the oldest first.
 ///
-/// # Errors The file cannot be read. A missing rotated file is no error.
+/// # Errors
+/// The file cannot be read. A missing rotated file is no error.
 pub fn read_files(path: &Path, mut visit: impl FnMut(&AuditLine<'_>)) -> Result<(), ReadError> {
     // All are opened first, and the newest before the others: a rotation meanwhile then shows a line twice to nobody.
     let failed = |path: &Path| {

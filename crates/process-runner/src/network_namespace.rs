@@ -21,7 +21,8 @@ pub struct NetworkNamespace(NamespaceHandle);
 impl NetworkNamespace {
     /// Makes a namespace and brings its loopback interface up. The call blocks for some milliseconds.
     ///
-    /// # Errors The system has no network namespaces, or this process may not make one.
+    /// # Errors
+    /// The system has no network namespaces, or this process may not make one.
     pub fn create() -> Result<Self, NetworkNamespaceError> {
         NamespaceHandle::create().map(Self)
     }

@@ -112,10 +112,11 @@ pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<SecretSpan> {
             return Some(SecretSpan { start, end, kind });
         }
     }
-    if form == Some(ValueForm::Pair) && is_variable_line(bytes, name_start, name, end) {
-        if let Some(kind) = log_secret::word_kind(name, value) {
-            return Some(SecretSpan { start, end, kind });
-        }
+    if form == Some(ValueForm::Pair)
+        && is_variable_line(bytes, name_start, name, end)
+        && let Some(kind) = log_secret::word_kind(name, value)
+    {
+        return Some(SecretSpan { start, end, kind });
     }
     let kind = secret_name(name)?;
     let is_code = value.iter().any(|byte| matches!(byte, b'(' | b'{' | b'[' | b' ' | b'<'));

@@ -130,8 +130,10 @@ impl RemoteCommand {
             .in_folder(&PathBuf::from("/"), runner)?
             .stdin(stdin.map_or(Stdin::Null, Stdin::bytes))
             .limits(Limits::default().timeout(timeout).capture(KEPT_BYTES));
-        let output =
-            runner.run(command).await.map_err(|source| Error::Command { command: self.shown(), source })?;
+        let output = runner
+            .run(command)
+            .await
+            .map_err(|source| Error::Command { command: self.shown(), source: Box::new(source) })?;
         match output.success() {
             true => Ok(output),
             false if matches!(output.termination, Termination::TimedOut { .. }) => {

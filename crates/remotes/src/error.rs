@@ -29,7 +29,7 @@ pub enum Error {
         /// Program and first argument.
         command: String,
         /// The reason.
-        source: process_runner::Error,
+        source: Box<process_runner::Error>,
     },
     /// A command of the kind failed.
     #[error("`{command}` {outcome}")]

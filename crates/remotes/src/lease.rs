@@ -291,6 +291,10 @@ fn take_over(path: &Path) -> Option<OrphanedLease> {
     Some(OrphanedLease { record, is_created: text.lines().nth(1) == Some(CREATED), _lock: file })
 }
 
+/// The pauses after attempts to destroy that failed.
+const DESTROY_PAUSES: [Duration; 3] =
+    [Duration::from_millis(200), Duration::from_millis(500), Duration::from_secs(1)];
+
 /// Destroys what a lease names, unless the engine says that it is gone.
 async fn destroy(id: &str, commands: &RemoteCommands, runner: &Runner) -> Result<Destroyed, Error> {
     let mut destroyed = Destroyed::Unknown;
@@ -303,7 +307,17 @@ async fn destroy(id: &str, commands: &RemoteCommands, runner: &Runner) -> Result
         destroyed = Destroyed::Listed;
     }
     match &commands.destroy {
-        Some(destroy) => destroy.run(runner, None, COMMAND_TIMEOUT).await.map(|_| destroyed),
+        Some(destroy) => {
+            // An engine that is still busy with the end of a container refuses to remove it at that moment. Destroying is
+            // right for what is gone too, so that it can be asked again.
+            for pause in DESTROY_PAUSES {
+                match destroy.run(runner, None, COMMAND_TIMEOUT).await {
+                    Err(Error::CommandFailed { .. }) => tokio::time::sleep(pause).await,
+                    result => return result.map(|_| destroyed),
+                }
+            }
+            destroy.run(runner, None, COMMAND_TIMEOUT).await.map(|_| destroyed)
+        }
         None => Err(Error::InvalidLease(InvalidLease::NoDestroy.to_string())),
     }
 }

@@ -304,7 +304,7 @@ impl SharedRemote {
                 (Some(lease), Ok(())) => lease.note_created()?,
                 // An engine whose command was ended may go on.
                 (Some(lease), Err(error)) if !matches!(error, Error::TimedOut { .. }) => {
-                    lease.note_not_created()
+                    lease.note_not_created();
                 }
                 _ => {}
             }

@@ -6,11 +6,14 @@ use std::path::PathBuf;
 
 /// The sentences about the tools, each with the tools that it names: a caller to whom one of them is not listed does
 /// not get the sentence. Clients cut the whole at 2 KB, so the most useful come first.
-const SENTENCES: [(&[&str], &str); 17] = [
+const SENTENCES: [(&[&str], &str); 18] = [
     (
         &["call_tools"],
-        "Put all steps that you can write down now into one call_tools: several searches and readings at once; then the \
-         edits, run_tests and git_commit.",
+        "Put all steps that you can write down now into one call_tools, such as several searches and readings.",
+    ),
+    (
+        &["call_tools", "run_tests", "git_commit"],
+        "Finish with one call_tools that has the edits, run_tests and git_commit.",
     ),
     (
         &["search_files", "find_files"],

@@ -50,9 +50,11 @@ pub struct LocalServer {
     pub(crate) narrowing: Option<Arc<RootNarrowing>>,
 }
 
+type CheckPolicy = dyn Fn(&Policy) -> Result<(), Error> + Send + Sync;
+
 /// The check that a policy fits a server. Cheap to clone.
 #[derive(Clone)]
-pub struct PolicyCheck(Arc<dyn Fn(&Policy) -> Result<(), Error> + Send + Sync>);
+pub struct PolicyCheck(Arc<CheckPolicy>);
 
 impl PolicyCheck {
     pub(crate) fn new(check: impl Fn(&Policy) -> Result<(), Error> + Send + Sync + 'static) -> Self {

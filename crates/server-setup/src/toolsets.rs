@@ -258,7 +258,8 @@ pub fn documents(commands: Commands) -> WorkspaceCompiler {
 /// Returns the same compiler with the catalogue that the configuration names. The file lies beneath a root and is
 /// opened like any file there, because a configuration that came with a project may name it.
 ///
-/// # Errors The catalogue cannot be read, or is no catalogue.
+/// # Errors
+/// The catalogue cannot be read, or is no catalogue.
 #[cfg(feature = "context")]
 pub fn project_documents(
     config: &Config,

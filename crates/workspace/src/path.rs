@@ -365,7 +365,8 @@ impl ConfinedPath {
     /// Creates the folder and its missing parents. Returns true if the folder was created. An existing folder is no
     /// error.
     ///
-    /// # Errors [`Error::AlreadyExists`] if a file has the name, [`Error::NotAFolder`] if a parent is a file,
+    /// # Errors
+    /// [`Error::AlreadyExists`] if a file has the name, [`Error::NotAFolder`] if a parent is a file,
     /// [`Error::GitFolder`].
     pub fn create_folder_all(&self) -> Result<bool, Error> {
         Ok(!self.create_folders()?.is_empty())

@@ -22,7 +22,8 @@ impl Workspace {
     /// Creates a workspace over `roots`, each opened once, now. The first is the primary root, to which relative
     /// paths belong.
     ///
-    /// # Errors [`Error::NoRoots`] without roots, [`Error::Root`] with a root that is missing or no folder.
+    /// # Errors
+    /// [`Error::NoRoots`] without roots, [`Error::Root`] with a root that is missing or no folder.
     pub fn new<P: AsRef<Path>>(roots: impl IntoIterator<Item = P>) -> Result<Self, Error> {
         let roots: Vec<AllowedRoot> =
             roots.into_iter().map(|root| AllowedRoot::open(root.as_ref())).collect::<Result<_, _>>()?;

@@ -62,7 +62,8 @@ enum RowOrder {
 impl AuditDatabase {
     /// Calls `visit` with each entry that `query` finds, the newest first, until it breaks.
     ///
-    /// # Errors The database cannot be read, has no audit, or has the audit of a newer program.
+    /// # Errors
+    /// The database cannot be read, has no audit, or has the audit of a newer program.
     pub async fn find(
         &mut self,
         query: &AuditQuery,
@@ -77,7 +78,8 @@ impl AuditDatabase {
 
     /// Gives every record to `verifier`. A chain has the name of the process that wrote it.
     ///
-    /// # Errors The database cannot be read, has no audit, or has the audit of a newer program.
+    /// # Errors
+    /// The database cannot be read, has no audit, or has the audit of a newer program.
     pub async fn verify(&mut self, verifier: &mut ChainVerifier) -> Result<(), DatabaseError> {
         self.read((None, None), RowOrder::Chains, |row| {
             let server = row.entry.server.clone().unwrap_or_default();

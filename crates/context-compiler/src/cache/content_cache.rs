@@ -63,7 +63,8 @@ impl ContentCache {
     /// The folder is created, accessible to its owner only, if it does not exist. `project` tells the projects of one
     /// folder apart, for instance by the paths of their roots; the names of the files contain its hash.
     ///
-    /// # Errors The folder cannot be created or opened, or others than its owner have access to the folder. Unusable
+    /// # Errors
+    /// The folder cannot be created or opened, or others than its owner have access to the folder. Unusable
     /// files in the folder are ignored.
     #[cfg(unix)]
     pub fn in_folder(

@@ -12,7 +12,8 @@ const MAX_READ_ATTEMPTS: usize = 3;
 ///
 /// `open` opens the file anew and returns its state, and `state_of` returns the state of the open file.
 ///
-/// # Errors Errors of `open` and `state_of`; the file has more than `max_bytes` bytes, or cannot be read.
+/// # Errors
+/// Errors of `open` and `state_of`; the file has more than `max_bytes` bytes, or cannot be read.
 pub fn read_stable(
     max_bytes: u64,
     mut open: impl FnMut() -> Result<(File, SourceFileState), SourceReadError>,

@@ -158,7 +158,7 @@ async fn run(
             answer = &mut running.call => break answer,
             Some(event) = next_event(&mut running.events) => {
                 if let CallEvent::Request(request) = event {
-                    questions.push(ask(task.clone(), request, &mut keys));
+                    questions.push(ask(task.clone(), *request, &mut keys));
                 }
             }
             Some(()) = questions.next() => {}

@@ -106,7 +106,7 @@ enum RequestRoute {
 #[derive(Debug)]
 pub(super) enum CallEvent {
     /// The client is to be asked.
-    Request(PendingRequest),
+    Request(Box<PendingRequest>),
     /// The call is to go on as a task.
     BeginTask,
 }
@@ -247,7 +247,7 @@ impl ClientRequests {
         {
             return Ok(given);
         }
-        let request = client.masked(key, request)?;
+        let request = client.masked(key, &request)?;
         let released = client.release_permit();
         let answer = match &client.route {
             RequestRoute::Peer(peer) => ask_peer(peer, request).await,
@@ -270,9 +270,9 @@ impl ClientOfCall {
     }
 
     /// Returns a request with its secrets masked, as in every answer.
-    fn masked(&self, key: &str, request: InputRequest) -> Result<InputRequest, ClientRequestError> {
+    fn masked(&self, key: &str, request: &InputRequest) -> Result<InputRequest, ClientRequestError> {
         let unsendable = |source| ClientRequestError::Unsendable { key: key.to_owned(), source };
-        let mut value = serde_json::to_value(&request).map_err(unsendable)?;
+        let mut value = serde_json::to_value(request).map_err(unsendable)?;
         self.redactor.redact_json(&mut value);
         serde_json::from_value(value).map_err(unsendable)
     }
@@ -288,7 +288,7 @@ impl ClientOfCall {
     async fn acquire_again(&self, permit: &CallPermit) {
         // The semaphore is never closed, so a permit comes.
         if let Ok(acquired) = self.permits.acquire().await {
-            permit.refill(acquired);
+            permit.refill(&acquired);
         }
         *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit.clone());
     }
@@ -302,7 +302,7 @@ async fn ask_by_events(
 ) -> Option<Value> {
     let (answer_to, answer) = oneshot::channel();
     let pending = PendingRequest { key: key.to_owned(), request, answer_to, unanswered };
-    events.send(CallEvent::Request(pending)).await.ok()?;
+    events.send(CallEvent::Request(Box::new(pending))).await.ok()?;
     answer.await.ok()
 }
 

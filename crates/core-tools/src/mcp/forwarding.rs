@@ -114,7 +114,7 @@ mod tests {
         };
         assert!(call("greet", json!({"nam": 1})).await.is_failed());
         assert!(forwarded.lock().unwrap().is_empty());
-        assert_eq!(call("greet", json!({"name": "Ada"})).await.to_text(), "key [redacted:github]");
+        assert_eq!(call("greet", json!({"name": "Ada"})).await.to_text(), "key [redacted:github-token]");
         // What finds and calls tools works here.
         assert!(call("find_tools", json!({"query": "greet"})).await.to_text().contains("greet"));
         let calls = json!({"calls": [{"tool": "greet", "arguments": {"name": "Bob"}}]});

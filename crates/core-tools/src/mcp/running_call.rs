@@ -53,13 +53,13 @@ impl RunningCall {
         };
         let mut requests = match event {
             CallEvent::BeginTask => return CallStep::BecomesTask,
-            CallEvent::Request(request) => vec![request],
+            CallEvent::Request(request) => vec![*request],
         };
         // A tool may ask several things at once: the client gets all that wait in one answer.
         if let Some(events) = &mut self.events {
             while let Ok(event) = events.try_recv() {
                 match event {
-                    CallEvent::Request(request) => requests.push(request),
+                    CallEvent::Request(request) => requests.push(*request),
                     // The requests first: a task has others of its own.
                     CallEvent::BeginTask => self.task_at = Some(Instant::now()),
                 }

@@ -36,7 +36,8 @@ impl Interception {
     /// Makes an authority for the hosts of `credentials`. `roots` are the certificates of the authorities that may sign for
     /// the hosts themselves, as PEM.
     ///
-    /// # Errors Two credentials are for one host, certificates cannot be read, or no certificate is known.
+    /// # Errors
+    /// Two credentials are for one host, certificates cannot be read, or no certificate is known.
     pub fn new(
         credentials: impl IntoIterator<Item = HostCredential>,
         roots: &[u8],

@@ -90,7 +90,8 @@ impl Inspector {
     /// The URL at which the application serves its state as JSON: the value of `STATE_URL`. None by default. The URL
     /// may lead to another machine, by plain HTTP.
     ///
-    /// # Errors `url` is no `http://` URL.
+    /// # Errors
+    /// `url` is no `http://` URL.
     pub fn state_url(self, url: Option<&str>) -> Result<Self, InvalidStateUrl> {
         let url = match url.filter(|url| !url.is_empty()) {
             None => None,

@@ -66,7 +66,7 @@ pub(crate) async fn open(connect: &RemoteCommand, options: ChannelOptions<'_>) -
             kept.push(&text);
         })
         .limits(Limits::unlimited().capture(4096).leftovers(LeftoverPolicy::KillAll));
-    let failed = |source| Error::Command { command: connect.shown(), source };
+    let failed = |source| Error::Command { command: connect.shown(), source: Box::new(source) };
     let mut running = options.runner.start(command).await.map_err(failed)?;
     let pipes = || -> io::Result<_> {
         Ok((pipe::Sender::from_owned_fd(to_child.into())?, pipe::Receiver::from_owned_fd(from_child.into())?))

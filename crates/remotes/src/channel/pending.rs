@@ -36,7 +36,7 @@ struct PendingCall {
     on_progress: OnProgress,
 }
 
-/// A call that waits. Dropping it before [`is_over`](Self::is_over) cancels the call there.
+/// A call that waits. Dropping it before [`finish`](Self::finish) cancels the call there.
 #[must_use]
 pub(super) struct OpenCall {
     id: u64,
@@ -180,7 +180,7 @@ impl PendingCalls {
             }
             MessageKind::Notification { method } => tracing::debug!(method, "dropped a notification"),
             MessageKind::Request { method, .. } => {
-                tracing::warn!(method, "dropped a request of the server there")
+                tracing::warn!(method, "dropped a request of the server there");
             }
         }
         Ok(())
@@ -223,7 +223,7 @@ impl OpenCall {
     }
 
     /// Notes that the call was answered, so that it is not cancelled.
-    pub(super) fn is_over(mut self) {
+    pub(super) fn finish(mut self) {
         self.cancellations = None;
     }
 }

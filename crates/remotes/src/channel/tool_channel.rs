@@ -115,7 +115,7 @@ impl Channel {
             // Dropping `call` sends the cancellation; a server answers no call that was cancelled.
             () = cancel.cancelled() => return Err(Error::Cancelled),
         };
-        call.is_over();
+        call.finish();
         match answered {
             Ok(answer) => answer,
             Err(_) => Err(Error::Lost { reason: self.end_reason().unwrap_or_default() }),

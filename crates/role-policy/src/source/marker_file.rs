@@ -62,7 +62,8 @@ pub fn find_marker(
 
 /// Reads the key for signed markers from a file that only its owner may read.
 ///
-/// # Errors The file cannot be read, others may read the file, or the key has fewer than [`MIN_KEY_BYTES`] or more than
+/// # Errors
+/// The file cannot be read, others may read the file, or the key has fewer than [`MIN_KEY_BYTES`] or more than
 /// 4096 bytes.
 pub fn read_key(path: &Path) -> Result<Vec<u8>, MarkerError> {
     unix::read_key(path)

@@ -70,7 +70,7 @@ pub fn policy_has_changed(remote: &Remote, path: &Path) {
     match trusted_text::read(path) {
         Ok(text) => remote.change_request(|request| request.policy = Some(text)),
         Err(error) => {
-            tracing::warn!("the policy of connections to remotes stays as it was: {}", chain(&error))
+            tracing::warn!("the policy of connections to remotes stays as it was: {}", chain(&error));
         }
     }
 }

@@ -1,4 +1,5 @@
 //! The input and the output of `edit_file`.
+#![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -327,6 +327,7 @@ fn by_pattern(project: &ProjectFixture, path: &str, pattern: &str, new: &str) ->
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "no operation of the workspace creates a folder `.git`")]
 fn a_pattern_is_replaced_in_all_files_of_a_folder_with_its_groups() {
     let project = ProjectFixture::with(&[
         ("src/a.rs", "old_name(1); old_name(2);\n"),
