@@ -115,7 +115,7 @@ fn the_audit_has_a_record_of_each_call_with_its_caller() {
             ["delete_file", "hidden", "not_run"],
             ["no_such_tool", "unknown", "not_run"],
             ["write_file", "allowed", "ok"],
-            ["call_tools", "allowed", "failed"],
+            ["call_tools", "allowed", "ok"],
             ["call_tools", "allowed", "failed"],
         ],
         "{text}"

@@ -108,7 +108,7 @@ mod tests {
     use crate::mcp::ToolError;
     use serde_json::json;
 
-    fn received(result: Value) -> Result<Answer, InvalidCallResult> {
+    fn received(result: &Value) -> Result<Answer, InvalidCallResult> {
         Answer::from_call_result(result.as_object().cloned().unwrap())
     }
 
@@ -132,7 +132,7 @@ mod tests {
             Answer::media(document, "a document"),
         ] {
             let sent = json!(answer.clone().into_call_result());
-            let again = received(sent.clone()).unwrap();
+            let again = received(&sent).unwrap();
             assert_eq!(json!(again.clone().into_call_result()), sent);
             // A client that takes only text gets the whole object too, and no part of the text beside it.
             assert_eq!(again.to_text(), answer.to_text());
@@ -161,8 +161,8 @@ mod tests {
             (json!({"content": text, "resultType": "input_required"}), InvalidCallResult::Incomplete),
             (json!({"content": text, "resultType": 1}), InvalidCallResult::Incomplete),
         ] {
-            assert_eq!(received(result.clone()).unwrap_err(), error, "{result}");
+            assert_eq!(received(&result).unwrap_err(), error, "{result}");
         }
-        assert!(received(json!({"content": text, "resultType": "complete", "_meta": {"x": 1}})).is_ok());
+        assert!(received(&json!({"content": text, "resultType": "complete", "_meta": {"x": 1}})).is_ok());
     }
 }

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn check(arguments: Value, header: Option<&str>) -> bool {
+    fn check(arguments: &Value, header: Option<&str>) -> bool {
         let schema = json!({"properties": {
             "region": {"type": "string", "x-mcp-header": "Region"},
             "other": {"type": "string"},
@@ -95,7 +95,7 @@ mod tests {
             (json!({}), Some("Hello"), false),
             (json!({"region": 5}), Some("5"), true),
         ] {
-            assert_eq!(check(arguments.clone(), header), is_right, "{arguments} {header:?}");
+            assert_eq!(check(&arguments, header), is_right, "{arguments} {header:?}");
         }
     }
 }
