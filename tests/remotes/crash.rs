@@ -100,6 +100,8 @@ fn a_far_end_that_is_killed_fails_the_call_once_and_leaves_nothing() {
         let is_told = signal == "TERM" && answer.contains("cancelled (SIGTERM)");
         assert!(is_told || answer.contains("may have run, and is not sent again"), "{signal}: {answer}");
         wait_until_gone(&mark, Duration::from_secs(20));
+        // One that was asked to end answers a little while before it does, and then would lose the next call as well.
+        wait_until(Duration::from_secs(20), "its end", || !far_servers(wire.pid()).contains(&servers[0]));
         assert_eq!(wire.text("read_file", json!({"path": "notes.txt"})), "first\nsecond\nthird\n");
     }
     assert_eq!(far_end.project.read("started"), "KILL\nTERM\nKILL\n");
