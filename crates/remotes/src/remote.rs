@@ -203,7 +203,7 @@ impl Remote {
 
     /// Ends the connection, and destroys what was created, within `limit`. No further call is made.
     ///
-    /// What cannot be destroyed in time stays written down, and the next server destroys it.
+    /// A lease that cannot be destroyed in time stays written down, and the next server destroys it.
     pub async fn end(&self, limit: Duration) {
         self.shared.ending.cancel();
         let ended = tokio::time::timeout(limit, async {
