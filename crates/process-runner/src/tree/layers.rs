@@ -142,14 +142,24 @@ pub(super) fn start<T: Send>(
         resources.is_some() || network.is_some_and(|network| network.handle().needs_process());
     if layers.has_namespaces() || needs_process {
         let limit = resources.and_then(ResourceBoundary::namespace_limit);
-        let prepare = || namespaces::prepared(confinement, network, limit);
-        let namespaces =
+        let prepare = || namespaces::prepared(confinement, network, limit.clone());
+        let mut namespaces =
             layers.has_namespaces().then(prepare).transpose().map_err(StartFailure::Confinement)?;
         let folder = FolderInside::of(request.directory).map_err(StartFailure::Start)?;
         let restrictions = || layers.restrictions().map(Some);
-        let namespaces = namespaces.as_deref();
-        let entry = ProcessEntry { network, namespaces, resources, restrictions: &restrictions };
-        return retried(&mut || entry.start(&folder, request));
+        let start_in = |namespaces: Option<&Namespaces>| {
+            let entry = ProcessEntry { network, namespaces, resources, restrictions: &restrictions };
+            entry.start(&folder, request)
+        };
+        return retried(&mut || {
+            let started = start_in(namespaces.as_deref());
+            if started.is_err() && namespaces.as_deref().is_some_and(Namespaces::confirm_end) {
+                // Nothing was started: the namespaces ended between their preparation and this start.
+                namespaces = Some(prepare().map_err(StartFailure::Confinement)?);
+                return start_in(namespaces.as_deref());
+            }
+            started
+        });
     }
     let restrictions = layers.restrictions().map_err(StartFailure::Confinement)?;
     start_restricted(network, restrictions, request, retried)

@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -41,6 +42,8 @@ pub(super) struct Namespaces {
     /// The init ends when this is closed, so also when this process dies.
     _lifeline: OwnedFd,
     kinds: ThreadNameSpaceType,
+    /// True once a start has found that the first process is ending.
+    has_ended: AtomicBool,
 }
 
 impl Namespaces {
@@ -105,7 +108,14 @@ impl Namespaces {
         }
         let known = NamespaceInit::new(init.pid);
         drop(ticket);
-        let namespaces = Self { init, _known: known, handle, _lifeline: lifeline, kinds };
+        let namespaces = Self {
+            init,
+            _known: known,
+            handle,
+            _lifeline: lifeline,
+            kinds,
+            has_ended: AtomicBool::new(false),
+        };
         match namespaces.is_alive() {
             true => Ok(namespaces),
             false => Err(io::Error::other("the first process of the namespace ended")),
@@ -141,7 +151,22 @@ impl Namespaces {
         sent.ok_or_else(failed)?
     }
 
+    /// Looks again whether the first process is ending, after a start in the namespaces has failed.
+    ///
+    /// A process gives up its namespaces a moment before its handle tells the end. A start in between is refused, and another
+    /// set of namespaces has to be made for it.
+    #[allow(clippy::disallowed_methods, reason = "reads what the kernel says of processes")]
+    pub(super) fn confirm_end(&self) -> bool {
+        let has_ended =
+            !self.is_alive() || std::fs::read_link(format!("/proc/{}/ns/pid", self.init.pid)).is_err();
+        self.has_ended.store(has_ended, Ordering::Relaxed);
+        has_ended
+    }
+
     fn is_alive(&self) -> bool {
+        if self.has_ended.load(Ordering::Relaxed) {
+            return false;
+        }
         // A handle is readable when its process has ended.
         let mut ended = [PollFd::new(&self.handle, PollFlags::IN)];
         poll(&mut ended, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
