@@ -23,6 +23,7 @@ pub enum AnswerMedia {
 impl AnswerMedia {
     pub(super) fn size_bytes(&self) -> usize {
         match self {
+            // The length in base64 counts, because the answer carries the bytes in that form.
             Self::Image { data, .. } | Self::Audio { data, .. } | Self::Document { data, .. } => data.len(),
             Self::Resource { text, .. } => text.len(),
         }
@@ -32,6 +33,8 @@ impl AnswerMedia {
         match self {
             Self::Image { data, mime_type } => ContentBlock::image(data, mime_type),
             Self::Audio { data, mime_type } => ContentBlock::audio(data, mime_type),
+            // MCP has no content block for documents. An embedded resource is the nearest, and a resource needs an
+            // address.
             Self::Document { data, mime_type, path } => ContentBlock::resource(
                 ResourceContents::blob(data, format!("file:{path}")).with_mime_type(mime_type),
             ),
@@ -55,6 +58,8 @@ impl AnswerMedia {
                 data.len()
             }
             Self::Audio { data, .. } => data.len(),
+            // Only the path can be masked: a changed byte would break a PDF, which refers to its parts by their
+            // offsets.
             Self::Document { data, path, .. } => {
                 *path = redactor.redact(path).into_owned();
                 data.len()

@@ -169,6 +169,7 @@ impl CallContext {
             Ok(result) => result,
             // On this thread the host catches it, as it does every panic of a tool.
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The only other error is a task that the runtime dropped before it began, as it does when it shuts down.
             Err(_) => Err(ToolError::new("the server is ending")),
         }
     }

@@ -91,6 +91,7 @@ fn content_block(block: Value) -> Option<ReceivedBlock> {
                 Some(Value::String(text)) => Some(text),
                 _ => None,
             };
+            // `AnswerMedia::into_content` writes the path of a document after `file:`. This is the inverse.
             let path = text("uri")?.strip_prefix("file:")?.to_owned();
             ReceivedBlock::Media(AnswerMedia::Document {
                 data: text("blob")?,

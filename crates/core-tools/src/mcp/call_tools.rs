@@ -55,6 +55,7 @@ struct ToolCall {
 impl ToolCall {
     /// Returns the name by which this server has the tool. Several clients show it to their models as `mcp__SERVER__NAME`.
     fn own_name(&self) -> &str {
+        // The last separator counts, because the name of a server may contain `__` too.
         let qualified = self.tool.strip_prefix("mcp__").and_then(|rest| rest.rsplit_once("__"));
         qualified.map_or(&self.tool, |(_, name)| name)
     }
@@ -86,6 +87,7 @@ pub(super) fn call_tools() -> Tool {
 /// Makes the calls, and returns their texts.
 async fn run(input: CallTools, context: CallContext) -> Result<Answer, ToolError> {
     let CallTools { calls, keep_going } = input;
+    // A list of calls within a list would get around the limit on their number.
     if let Some(nested) = calls.iter().position(|call| call.own_name() == NAME) {
         return Err(ToolError::new(format!(
             "invalid arguments for `{NAME}`: `calls[{nested}].tool` is \"{NAME}\", which cannot call itself: expected \
@@ -93,6 +95,7 @@ async fn run(input: CallTools, context: CallContext) -> Result<Answer, ToolError
         )));
     }
     let caller = context.tool_caller.ok_or_else(|| ToolError::new("no tool can be called here"))?;
+    // Each call has an equal share, so that one long answer does not push out the answers of later calls.
     let share = MAX_TEXT_BYTES / calls.len().max(1);
     let names: Vec<String> = (1..)
         .zip(&calls)

@@ -91,6 +91,7 @@ fn run_command(commands: Commands, background: Arc<BackgroundCommands>, max_time
     .destroys()
     .open_world()
     .effects(COMMAND)
+    // At its limit the tool ends the program and still answers with the output, which the host's deadline would drop.
     .own_deadline()
     .long_running(TASK_AFTER)
     .runs_programs()
@@ -128,6 +129,7 @@ fn start_command(commands: Commands, background: Arc<BackgroundCommands>) -> Too
             let background = Arc::clone(&background);
             let scope = command_scope(&commands, &context);
             async move {
+                // The call does not wait for a permit: one is free only when another program ends, which may be never.
                 let permit = context.process_permits.as_ref().map(ProcessPermits::try_acquire).transpose();
                 let permit = permit.map_err(|error| ToolError::from_error(&error))?;
                 let mut start = BackgroundStartContext::new(context.background_owner());
@@ -162,6 +164,7 @@ fn read_command_output(background: Arc<BackgroundCommands>) -> Tool {
             }
         },
     )
+    // Output must be readable, and a command must be stoppable, while commands hold every call permit.
     .unmetered()
 }
 
@@ -360,6 +363,7 @@ fn system_call_permission(group: SystemCallGroup) -> Option<SystemCallPermission
         SystemCallGroup::Tracing => Some(SystemCallPermission::Tracing),
         SystemCallGroup::Profiling => Some(SystemCallPermission::Profiling),
         SystemCallGroup::UserNamespaces => Some(SystemCallPermission::UserNamespaces),
+        // `SystemCallGroup` is non-exhaustive. A group that is not known here grants nothing.
         _ => None,
     }
 }

@@ -247,12 +247,14 @@ impl ClientRequests {
         {
             return Ok(given);
         }
+        // The request is masked before the permit is released, so that an error leaves the permit with the call.
         let request = client.masked(key, &request)?;
         let released = client.release_permit();
         let answer = match &client.route {
             RequestRoute::Peer(peer) => ask_peer(peer, request).await,
             RequestRoute::Events(events) => ask_by_events(events, key, request, unanswered).await,
         };
+        // The permit is needed again even without an answer, because the tool goes on with its work.
         if let Some(permit) = released {
             client.acquire_again(&permit).await;
         }
@@ -330,6 +332,7 @@ struct OpenRequest(Option<RequestHandle<RoleServer>>);
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
+        // Outside a runtime, as at the end of the process, nothing can be sent any more.
         if let (Some(handle), Ok(runtime)) = (self.0.take(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(handle.cancel(Some("the call does not wait for an answer any more".to_owned())));
         }

@@ -192,6 +192,7 @@ impl Connection {
     #[must_use]
     pub fn new_session(&self) -> Self {
         Self {
+            // The tools that one client found, its log level and its subscriptions must not reach another client.
             watches_list: Arc::default(),
             found: FoundTools::default(),
             log_level: Arc::default(),
@@ -228,6 +229,7 @@ impl Connection {
     /// Returns true if this is the first call. A client may send `notifications/initialized` as often as it likes, and one task
     /// for each would be a way to use up the server.
     pub(super) fn starts_list_watch(&self) -> bool {
+        // The flag guards no other memory, so that no ordering is needed.
         !self.watches_list.swap(true, Ordering::Relaxed)
     }
 }

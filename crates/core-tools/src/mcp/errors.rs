@@ -32,6 +32,7 @@ pub(crate) fn no_such_prompt(name: &str) -> ErrorData {
 
 /// The error for a resource that does not exist or that the caller may not read.
 pub(crate) fn no_such_resource(uri: &str) -> ErrorData {
+    // A missing and a hidden resource have the same words, so that the error does not reveal hidden resources.
     ErrorData::resource_not_found("no such resource", Some(json!({ "uri": short(uri) })))
 }
 

@@ -26,7 +26,9 @@ pub(super) fn check_headers(
     for (name, property) in properties {
         let Some(suffix) = property.get(ANNOTATION).and_then(Value::as_str) else { continue };
         let header = format!("Mcp-Param-{suffix}");
+        // Blanks around a field value are not a part of it (RFC 9110, section 5.5).
         let given = headers.get(&header).map(|value| value.to_str().map(str::trim));
+        // A header cannot carry null, so that null counts as an argument that was left out.
         let argument = arguments.get(name).filter(|value| !value.is_null()).map(text_of);
         match (given, argument) {
             (None, None) => {}

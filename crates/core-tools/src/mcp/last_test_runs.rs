@@ -28,6 +28,7 @@ impl TestRunKey {
     ) -> Option<Self> {
         let path = commands.workspace().locate(project_path.unwrap_or(".")).ok()?;
         let is_folder = matches!(path.kind(), Ok(Some(PathKind::Directory)));
+        // A test file and its folder belong to the same project, so that they share one key.
         let folder = if is_folder { path } else { path.parent().unwrap_or(path) };
         let owner = context.owner.as_deref().or_else(|| context.caller.principal()).unwrap_or_default();
         Some(Self { owner: owner.to_owned(), folder: folder.to_absolute() })
@@ -50,6 +51,7 @@ impl LastTestRuns {
     pub(super) fn record(&self, key: Option<TestRunKey>, report: &TestReport) {
         let Some(key) = key.filter(|_| report.passed + report.failed > 0) else { return };
         let mut runs = self.lock();
+        // The key moves to the end, so that the run that was not repeated for longest is forgotten first.
         runs.retain(|(known, _)| *known != key);
         runs.push_back((key, report.failed_tests.clone()));
         if runs.len() > MAX_RUNS {

@@ -88,6 +88,7 @@ impl KnownToolNames {
             .split("; ")
             .map(|clause| self.without_brackets(clause, available))
             .enumerate()
+            // The first clause says what was wrong, and stays even if it names a tool.
             .filter(|(place, clause)| *place == 0 || !self.names_other(clause, available))
             .map(|(_, clause)| clause)
             .collect();
@@ -136,6 +137,7 @@ fn sentences(text: &str) -> Vec<&str> {
     for (stop, _) in text.match_indices(". ") {
         let next = text[stop + 2..].chars().next();
         let begins = next.is_some_and(|next| next.is_uppercase() || next == '`' || next.is_ascii_digit());
+        // The full stop of an abbreviation ends no sentence.
         let is_shortening = text[..stop].ends_with("e.g") || text[..stop].ends_with("i.e");
         if begins && !is_shortening {
             sentences.push(text[start..=stop].trim());

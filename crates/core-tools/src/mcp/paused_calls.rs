@@ -79,11 +79,13 @@ impl PausedCalls {
     /// expired, begins a new call, which asks again.
     pub(super) fn resume(&self, caller: &Caller, request: &CallRequest) -> Resumed {
         let Some(state) = request.state.as_deref() else { return Resumed::NewCall };
+        // The tag tells a forged state from one that was used or has expired: the first is an error, the second is not.
         let Some((id, _)) = state.split_once('.').filter(|(id, _)| self.state(id) == state) else {
             return Resumed::ForgedState;
         };
         let Some(paused) = self.take(id) else { return Resumed::NewCall };
         let PausedCall { caller: paused_caller, target, arguments, pending, running } = paused;
+        // A stolen state is of no use to another caller, and answers must not be moved to a call with other arguments.
         if paused_caller != *caller || target != request.target || arguments != request.arguments {
             return Resumed::OtherCall;
         }
@@ -109,6 +111,7 @@ impl PausedCalls {
         running: RunningCall,
         limit: Duration,
     ) -> Option<InputRequiredResult> {
+        // The id must not be guessable: whoever has it can go on with the call.
         let id = approvals::random_id().ok()?;
         let requests: InputRequests =
             pending.iter().map(|pending| (pending.key.clone(), pending.request.clone())).collect();

@@ -63,6 +63,7 @@ impl CallPermit {
 
     /// Puts another permit in the place of one that was released.
     pub(super) fn refill(&self, other: &Self) {
+        // Two statements, so that the two locks are never held at once.
         let other = other.permit.lock().unwrap_or_else(PoisonError::into_inner).take();
         *self.permit.lock().unwrap_or_else(PoisonError::into_inner) = other;
     }

@@ -99,6 +99,7 @@ impl ProgressReporter {
             }
             None if self.requested => {
                 let message = message.map(str::to_owned);
+                // Steps go to a queue instead of `latest`, because the client must see each of them.
                 self.steps.push(ClientMessage::Progress { progress: done, total, message });
             }
             None => {}

@@ -63,6 +63,7 @@ fn write_properties(rows: &mut String, root: &JsonSchemaObject, object: &JsonSch
             let _ = write!(takes, ", default `{default}`");
         }
         let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+        // A bar or a line break would end the cell of the table.
         let description = description.replace('|', "\\|").replace('\n', " ");
         let _ = writeln!(rows, "| `{prefix}{name}` | {takes} | {description} |");
         let item = schema.get("items").and_then(|items| resolved(root, items));
@@ -90,6 +91,7 @@ fn kind(root: &JsonSchemaObject, schema: &JsonSchemaObject) -> String {
             let kinds: Vec<_> = choices
                 .iter()
                 .filter_map(|choice| resolved(root, choice))
+                // Null means that the parameter may be left out, which its row shows already.
                 .filter(|choice| choice.get("type").and_then(Value::as_str) != Some("null"))
                 .map(|choice| kind(root, choice))
                 .collect();

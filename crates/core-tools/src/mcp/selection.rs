@@ -55,6 +55,7 @@ impl ToolSelection {
         if self.read_only {
             let facts = toolsets.iter().flat_map(Toolset::facts);
             let reading: HashSet<&str> =
+                // A tool that reads may still reach other machines, and a request to them can carry data away.
                 facts.filter(|tool| tool.read_only && !tool.open_world).map(|tool| tool.name).collect();
             selected.callable.retain(|name| reading.contains(name));
             selected.listed.retain(|name| reading.contains(name));
@@ -78,6 +79,7 @@ impl ToolSelection {
             if let Some(preset) = preset(word) {
                 let listed = all().filter(|(toolset, name)| preset.lists(toolset, name, self.supervised));
                 selected.listed.extend(listed.map(|(_, name)| name));
+                // A preset shapes the list alone, so that tools it leaves out can still be called.
                 selected.callable = everything();
                 selected.has_everything = true;
                 continue;

@@ -53,6 +53,7 @@ impl Default for ApprovalOptions {
             queue: ApprovalQueue::default(),
             operator: OperatorAccess::None,
             approvers: Approvers::ClientFirst,
+            // A person needs time to notice the question and to read it. The call holds no permit while it waits.
             timeout: Duration::from_secs(300),
         }
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 /// Returns `value` in the form that `schema` takes, where there is no doubt that this is meant.
 pub(super) fn coerce(schema: &JsonSchemaObject, value: Value) -> Value {
     match (type_of(schema), value) {
+        // JSON text is decoded first. Otherwise a list that came as text would become the one item of another list.
         (Some("array"), value) => to_list(schema, decode_json_text(schema, value)),
         (Some("object"), value) => decode_json_text(schema, value),
         (Some("integer"), value) => as_integer(&value).map_or(value, Value::from),
@@ -84,6 +85,7 @@ pub(super) fn as_integer(value: &Value) -> Option<i64> {
 
 fn to_number(value: Value) -> Value {
     let parsed = match &value {
+        // The parser of JSON, because `f64::from_str` also accepts `NaN` and `inf`, which JSON cannot carry.
         Value::String(text) => serde_json::from_str::<serde_json::Number>(text.trim()).ok(),
         _ => None,
     };
@@ -116,6 +118,7 @@ fn to_text(schema: &JsonSchemaObject, value: Value) -> Value {
             let is_same =
                 |other: &&Value| other.as_str().is_some_and(|other| other.eq_ignore_ascii_case(word));
             let mut same = allowed.iter().filter(is_same);
+            // If two allowed words differ only in case, it is not known which one is meant.
             match (same.next(), same.next()) {
                 (Some(meant), None) => meant.clone(),
                 _ => value,

@@ -30,6 +30,7 @@ fn correct_object(
                 (name.to_owned(), correct_value(property, value, is_changed)?)
             }
             ArgumentKeyMeaning::Note => continue,
+            // The corrected call shows the first name. The fault itself lists all of them.
             ArgumentKeyMeaning::Ambiguous(names) => {
                 *is_changed = true;
                 ((*names.first()?).to_owned(), value.clone())
@@ -43,6 +44,7 @@ fn correct_object(
                 None => (key.clone(), value.clone()),
             },
         };
+        // Two members under one name would lose a value, so no correction is offered.
         if corrected.insert(name, value).is_some() {
             return None;
         }

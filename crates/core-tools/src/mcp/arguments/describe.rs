@@ -25,6 +25,7 @@ pub(super) fn unknown_member(
     path: &str,
 ) -> String {
     let mut text = format!("unknown parameter `{}`", member_path(path, &shorten(key)));
+    // A unit is checked before the nearest name: `timeout` is near `timeout_ms`, but its value is in doubt as well.
     if let Some((name, _)) = bare_time(properties, key, value) {
         let _ = write!(text, "; `{}` takes milliseconds", member_path(path, name));
     } else if let Some(name) = nearest(key, properties.keys().map(String::as_str)) {
@@ -45,6 +46,7 @@ pub(super) fn expected(property: Option<&Value>) -> String {
 
 /// Describes what a schema takes.
 pub(super) fn expected_schema(schema: &JsonSchemaObject) -> String {
+    // The allowed words say more than the type `string`, which an enumeration has as well.
     if let Some(Value::Array(allowed)) = schema.get("enum") {
         return one_of(allowed);
     }
@@ -96,6 +98,7 @@ pub(super) fn given(value: &Value) -> String {
 }
 
 fn shorten(text: &str) -> String {
+    // A wrong value may be a whole file. Its beginning is enough to recognize it.
     const MAX_CHARACTERS: usize = 60;
     if text.chars().count() <= MAX_CHARACTERS {
         return text.to_owned();

@@ -51,6 +51,7 @@ pub(crate) fn to_short_json(arguments: &Map<String, Value>) -> Option<String> {
     if bytes > MAX_CORRECTION_BYTES {
         return None;
     }
+    // The estimate counts no escapes, which make the JSON longer.
     serde_json::to_string(arguments).ok().filter(|json| json.len() <= 2 * MAX_CORRECTION_BYTES)
 }
 

@@ -70,6 +70,7 @@ impl Rewrite<'_> {
         match as_boolean(&value) {
             Some(boolean) => Some((key, boolean)),
             None => {
+                // The member goes back, so that the check of the schema reports it with its value.
                 self.object.insert(key, value);
                 None
             }
@@ -120,6 +121,7 @@ impl Rewrite<'_> {
                 Some(start) => Some(start),
                 None => return,
             },
+            // A last line may stand beside `offset`, which is the tool's own first line.
             None => self.object.get("offset").and_then(as_integer),
         };
         if let (Some((key, _)), Some(start)) = (&first, start) {
@@ -155,6 +157,7 @@ impl Rewrite<'_> {
         };
         let whole = match (command, arguments) {
             (Value::String(program), Value::Array(arguments))
+                // A `command` with blanks is a whole command line, and must not become the name of one program.
                 if !program.trim().contains(char::is_whitespace) =>
             {
                 Value::Array(std::iter::once(Value::String(program)).chain(arguments).collect())
@@ -185,6 +188,7 @@ impl Rewrite<'_> {
                     None => self.fault(&key, &format!("is {}: expected a number of seconds", given(&value))),
                 }
             }
+            // `time_limit` is another word for the timeout of a call, and for no other time.
             let bare = [stem, "time_limit"];
             if let Some((key, value)) = self.take(&bare[..if stem == "timeout" { 2 } else { 1 }]) {
                 // As seconds it would be longer than any limit here.
@@ -201,6 +205,7 @@ impl Rewrite<'_> {
     /// `recursive`, for a tool that takes a depth or always goes down.
     fn recursion(&mut self) {
         let deepest = self.properties.get("depth").and_then(|depth| depth.get("maximum")).cloned();
+        // A search tool is recognized by its parameters, because only the schema is known here.
         let always = self.has("pattern") && self.has("path");
         if deepest.is_none() && !always {
             return;

@@ -53,6 +53,7 @@ fn names_and_sizes(arguments: &Map<String, Value>, is_parameter: impl Fn(&str) -
         }
         text.push_str(if is_parameter(name) { name } else { "(unknown)" });
         text.push(':');
+        // Writing to a string cannot fail.
         let _ = match value {
             Value::Null => text.write_str("null"),
             Value::Bool(_) => text.write_str("bool"),

@@ -49,6 +49,7 @@ impl DetailSource<'_> {
                 Effect::Reads(name) => {
                     self.paths(arguments.get(*name), &mut targets.reads, &mut targets.omitted);
                 }
+                // A moved path is recorded as written, because the file is gone from there afterwards.
                 Effect::Writes(name) | Effect::Replaces(name) | Effect::Moves(name) => {
                     self.paths(arguments.get(*name), &mut targets.writes, &mut targets.omitted);
                 }
@@ -160,6 +161,7 @@ impl DetailSource<'_> {
             bounded.insert(name.clone(), value);
         }
         let mut bounded = Value::Object(bounded);
+        // The object is masked again as a whole: the name of a member may tell that its value is a secret.
         self.redactor.redact_json(&mut bounded);
         TargetLimits::cut(bounded.to_string(), TargetLimits::FULL_BYTES)
     }
@@ -178,6 +180,7 @@ impl DetailSource<'_> {
             Value::Array(items) => {
                 let mut bounded = Vec::new();
                 for item in items {
+                    // Each item costs something. Otherwise a list of a million empty items would never reach the bound.
                     *budget = budget.saturating_sub(2);
                     bounded.push(self.bounded(item, budget));
                     if *budget == 0 {
@@ -221,6 +224,7 @@ fn url_host(text: &str) -> Option<&str> {
     let is_scheme = (1..=16).contains(&scheme.len())
         && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     let authority = rest.split(['/', '?', '#']).next()?;
+    // The last `@` counts, as in the URL standard, because a password may contain others.
     let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
     let is_host = !host.is_empty() && host.len() <= 255 && !host.contains(char::is_whitespace);
     (is_scheme && is_host).then_some(host)

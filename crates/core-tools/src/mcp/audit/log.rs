@@ -91,6 +91,7 @@ impl Audit {
     /// Records a call that has ended, or was not run. A failure is logged and counted.
     pub fn end(&self, record: &CallRecord<'_>) {
         let mut entry = record.to_entry();
+        // A call that did not run started no program, so there is no confinement to record.
         if record.runs_programs && record.outcome != Outcome::NotRun {
             entry.confinement = self.shared.confinement.get().cloned();
         }

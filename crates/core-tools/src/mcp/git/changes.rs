@@ -124,6 +124,7 @@ fn git_stash(commands: &Commands) -> Tool {
         commands,
         |git, input: GitStash, cancel| async move {
             let result = git.stash(&input, &cancel).await?;
+            // Conflicts keep the stash, and a sequence of calls must stop before it commits them.
             Ok(Answer::text(result.to_text()).failed_if(result.conflicts))
         },
     )

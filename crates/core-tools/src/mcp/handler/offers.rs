@@ -23,6 +23,7 @@ use serde_json::{Map, Value, json};
 use std::sync::PoisonError;
 
 /// The most resources that one client of the `initialize` era may watch.
+// The limit bounds the memory that one client can take with subscriptions.
 const MAX_WATCHED: usize = 256;
 
 impl Connection {
@@ -99,6 +100,7 @@ impl Connection {
             CallOutcome::Ended(Ok(answer)) if answer.is_failed() => Err(errors::failed_answer(&answer, None)),
             CallOutcome::Ended(Ok(answer)) => Ok(answer.into_prompt_result().into()),
             CallOutcome::InputRequired(question) => Ok(question.into()),
+            // The policy may have hidden the prompt since it was found. A prompt never becomes a task.
             CallOutcome::Ended(Err(_)) | CallOutcome::Task(_) => Err(no_such_prompt()),
         }
     }
@@ -153,6 +155,7 @@ impl Connection {
             return Err(errors::no_such_resource(&host.redactor().redact(&uri)));
         }
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        // A second subscription to the same resource takes no further place.
         if watched.len() >= MAX_WATCHED && !watched.contains(&uri) {
             return Err(ErrorData::invalid_params(
                 format!("{MAX_WATCHED} resources are watched already, which is the most there may be"),
@@ -178,6 +181,7 @@ impl Connection {
         params: CompleteRequestParams,
         request: &RmcpContext,
     ) -> Result<CompleteResult, ErrorData> {
+        // The roots of the client come first: they decide which host answers, and so which offers there are.
         self.settle_roots().await;
         let context = self.request_context(&request.extensions)?;
         if self.capabilities.completions.is_none() {
@@ -246,6 +250,7 @@ async fn call_completions(
     let mut answer = std::pin::pin!(answer);
     let answer = tokio::select! {
         biased;
+        // An answer that is there counts, even if the client cancels at the same moment.
         answer = &mut answer => answer,
         () = ended.cancelled() => {
             cancel.cancel();
@@ -267,6 +272,7 @@ fn completion_info(answer: &Answer) -> CompletionInfo {
     let has_more = values.len() > MAX_VALUES;
     values.truncate(MAX_VALUES);
     let mut info = CompletionInfo::default();
+    // The completer was not read beyond the limit, so that the total is unknown if there are more.
     info.total = (!has_more).then(|| u32::try_from(values.len()).unwrap_or(u32::MAX));
     (info.values, info.has_more) = (values, Some(has_more));
     info

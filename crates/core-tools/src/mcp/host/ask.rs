@@ -109,6 +109,7 @@ impl Host {
         let approvals = &self.shared.approvals;
         let rejected = |message: String| RejectedCall::new(CallDecision::Refused, request.rule(), message);
         context.progress.update("waits for the approval of a person");
+        // The time limit of a role covers the whole call, and so the wait for a person as well.
         let limit = context.role_limit.map_or(approvals.timeout, |role| role.min(approvals.timeout));
         let answer = async {
             if let Some(client) = context.client_approver.as_ref().filter(|_| approvals.asks_client()) {
@@ -142,6 +143,7 @@ impl Host {
         };
         tokio::select! {
             biased;
+            // An answer that is there counts, even if the limit is reached at the same moment.
             answer = answer => answer,
             () = context.cancel.cancelled() => Err(rejected("cancelled".to_owned())),
             () = tokio::time::sleep(limit) => Err(rejected(format!(
@@ -157,6 +159,7 @@ impl Host {
         registered: &RegisteredTool,
         context: &mut CallContext,
     ) -> Result<Option<Permit>, RejectedCall> {
+        // A call that a grant of the session allowed did not wait, and still has its permit.
         let Some(admission) = context.call_admission.as_ref().filter(|_| context.call_permit.is_none())
         else {
             return Ok(None);

@@ -109,6 +109,7 @@ impl Host {
     /// Returns the tools that are listed to `caller` after its client has found others as well.
     pub(crate) fn list_with(&self, caller: &Caller, found: &FoundTools) -> Vec<rmcp::model::Tool> {
         let policy = self.shared.policy.load();
+        // One policy decides about the whole list. A reload in between would mix the lists of two policies.
         let listed: Vec<&RegisteredTool> = self
             .visible(&policy, caller)
             .filter(|registered| registered.is_listed || found.contains(registered.tool.name()))

@@ -43,6 +43,7 @@ impl CallRunOwner {
     fn keep(&self, tree: &LeftoverTree) -> Result<(), NoPermit> {
         // The tools may be gone, and with them everything that could name or end it for its caller.
         let tools = self.tools.upgrade().ok_or_else(|| NoPermit::new("the server is ending"))?;
+        // The permit comes first, because a tree that a tool has taken over cannot be given back.
         let permit = self.process_permits.as_ref().map(ProcessPermits::try_acquire).transpose()?;
         tools.take_leftovers(&self.principal, tree)?;
         if let Some(permit) = permit {

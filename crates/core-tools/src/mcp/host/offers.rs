@@ -154,6 +154,7 @@ impl Host {
         mut requested: SubscriptionFilter,
     ) -> SubscriptionFilter {
         if let Some(uris) = &mut requested.resource_subscriptions {
+            // An address that the caller may not read is dropped like a missing one, so that the reply reveals nothing.
             uris.retain(|uri| self.find_resource(caller, uri).is_some());
         }
         requested

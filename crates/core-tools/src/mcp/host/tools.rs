@@ -200,6 +200,7 @@ impl ToolTable {
             return taken;
         }
         let mut leftovers = self.leftovers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Trees that have ended are removed here, so that only running ones count towards the limit.
         leftovers.retain(|(_, tree)| !tree.has_ended());
         if leftovers.iter().filter(|(owner, _)| owner == principal).count() >= MAX_LEFTOVERS {
             return Err(NoPermit::new(format!(
@@ -253,6 +254,7 @@ fn entries(
 ) -> Vec<RegisteredTool> {
     let mut entries = Vec::new();
     for prompt in prompts {
+        // The suggestions are an entry of their own, so that each request for them is judged and recorded as a call.
         let completions = prompt.completions.tool(prompt.name);
         let entry = (prompt.tool.clone(), Offer::Prompt(Box::new(prompt)));
         entries.push(entry);

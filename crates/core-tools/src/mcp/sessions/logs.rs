@@ -87,6 +87,7 @@ async fn follow(
     let max_lines = request.lines;
     if request.cursor.is_none() {
         let now: SessionLogLines = decode(sessions.ask(SupervisorRequest::Logs(request.clone())).await?)?;
+        // Without a cursor, lines that were written before the call would count as new.
         request.cursor = Some(now.cursor);
     }
     let mut all = SessionLogLines::default();
@@ -97,6 +98,7 @@ async fn follow(
         request.lines = max_lines - all.lines.len();
         let page: SessionLogLines = tokio::select! {
             page = sessions.ask(SupervisorRequest::Logs(request.clone())) => decode(page?)?,
+            // The lines that were received up to the cancellation are still an answer.
             () = context.cancel.cancelled() => return Ok(all),
         };
         page.lines.iter().for_each(|line| context.progress.append_line(line));

@@ -111,6 +111,7 @@ pub(super) fn run_agent_command(commands: &Commands, sessions: &SessionService) 
                     ));
                 }
                 let roles = SessionRoles::new(&context, input.role.as_deref(), Some(command))?;
+                // The command may be given with or without its slash, and the agent needs the slash.
                 let slash = format!("/{}", command.trim_start_matches('/'));
                 let arguments = input.args.as_deref().map(str::trim).filter(|args| !args.is_empty());
                 let prompt = match arguments {
@@ -190,6 +191,7 @@ impl SessionRoles {
         }
         let derived = command.and_then(|command| policy.role_of_command(command));
         let narrowing = requested.into_iter().chain(derived);
+        // Roles are only added, and each one narrows, so that no session has more rights than its caller.
         let caller = narrowing.fold(context.caller.clone(), Caller::narrowed_by);
         let roles: Vec<String> = caller.roles().map(str::to_owned).collect();
         Ok(Self {

@@ -163,6 +163,7 @@ pub(super) fn end_session(sessions: &SessionService) -> Tool {
                 let request = SupervisorRequest::End { session_id: input.session_id, grace_ms };
                 let ended: SessionEnded = decode(sessions.ask(request).await?)?;
                 let has_survivors = !ended.left.is_empty();
+                // A process that survived still uses files and ports, so the caller must notice.
                 Ok(Answer::lines(&ended)?.failed_if(has_survivors))
             }
         },

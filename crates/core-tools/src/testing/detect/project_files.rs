@@ -28,7 +28,9 @@ pub(crate) fn runners_of(project: &Project) -> Vec<TestRunner> {
     };
     add(project.contains("Cargo.toml"), TestRunner::Cargo);
     let bats = |folder| project.has_entry(folder, |name| name.ends_with(".bats"));
+    // A folder counts only with a file of bats in it, because most projects have a folder `tests`.
     add(bats("tests") || bats("test"), TestRunner::Bats);
+    // The files that name pytest come before other runners. The weaker marks of a Python project come far below.
     add(configures_pytest(project) || project.contains("conftest.py"), TestRunner::Pytest);
     if let Some(package) = project.read("package.json") {
         add(true, node_runner(project, &package));
@@ -49,7 +51,9 @@ pub(crate) fn runners_of(project: &Project) -> Vec<TestRunner> {
     let has_manager = uses_tox(project) || uses_nox(project);
     add(uses_tox(project), TestRunner::Tox);
     add(uses_nox(project), TestRunner::Nox);
+    // tox and nox prepare the environment of the tests, so that the bare runner would miss their dependencies.
     add(is_python(project) && !has_manager, python_runner(project));
+    // Rules and scripts come last: they often start a runner whose own report is better.
     add(has_test_rule(project, &["justfile", "Justfile", ".justfile"], &["test"]), TestRunner::Just);
     add(has_test_rule(project, &MAKEFILES, &["test", "check"]), TestRunner::Make);
     add(test_program(project).is_some(), TestRunner::Script);

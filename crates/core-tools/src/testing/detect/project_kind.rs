@@ -92,6 +92,8 @@ pub(crate) fn python_runner(project: &Project) -> TestRunner {
 
 /// Returns true if a Rakefile has a task of tests.
 pub(crate) fn has_rake_tests(project: &Project) -> bool {
+    // A Rakefile is Ruby, and only its own execution would tell its tasks. These words stand in nearly every task of
+    // tests.
     const MARKS: [&str; 6] =
         ["TestTask", "RakeTask", "task :test", "task test:", "task \"test\"", "task default:"];
     RAKEFILES

@@ -43,11 +43,14 @@ struct PackageTarget {
 
 /// Adds the packages of the workspace, the targets and the files of tests that a run of all tests leaves out.
 pub(super) fn not_run(project: &Project, metadata: &str, found: &mut Vec<TestsNotRun>) {
+    // The note about tests that were passed over is an addition. Without it the report is still true.
     let Ok(metadata) = serde_json::from_str::<CargoMetadata>(metadata) else { return };
     let root = ProjectFolder::of(project);
     let own = metadata.packages.iter().find(|package| root.is_folder_of(&package.manifest_path));
     let is_default = |package: &CargoPackage| match &metadata.workspace_default_members {
         Some(members) => members.contains(&package.id),
+        // An old cargo does not say what it runs by default. It runs the package of the folder, or all of a virtual
+        // workspace.
         None => own.is_none_or(|own| own.id == package.id),
     };
     // In the folder of a package that is not the root, only that package is meant.
@@ -134,6 +137,7 @@ impl CargoPackageTests<'_> {
         for (name, kind) in self.project.entries(&folder) {
             let path = match kind {
                 PathKind::File if name.ends_with(".rs") => format!("{folder}/{name}"),
+                // Cargo also makes a target of each folder below `tests` that has a `main.rs`.
                 PathKind::Directory => format!("{folder}/{name}/main.rs"),
                 _ => continue,
             };

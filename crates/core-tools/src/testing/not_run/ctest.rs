@@ -78,6 +78,7 @@ pub(super) fn contradicted(passes: &[ContradictedPass], list: &str) -> Option<St
 fn declared_tests(text: &str) -> Vec<&str> {
     let calls = text.match_indices("add_test").filter_map(|(index, word)| {
         let line = text[..index].rsplit('\n').next().unwrap_or_default();
+        // A call stands at the beginning of its line. In a comment or in a string, the word is no call.
         let is_call = line.trim().is_empty();
         text[index + word.len()..].trim_start().strip_prefix('(').filter(|_| is_call)
     });
@@ -86,6 +87,7 @@ fn declared_tests(text: &str) -> Vec<&str> {
         let first = words.next()?;
         let name = if first == "NAME" { words.next()? } else { first };
         let name = name.trim_matches('"').trim_end_matches(')');
+        // CMake puts together a name with a variable or a generator expression, and the file does not tell the result.
         (!name.contains(['$', '<', '"'])).then_some(name)
     });
     names.collect()

@@ -24,6 +24,7 @@ pub(super) fn not_run(project: &Project, compiled: &str, found: &mut Vec<TestsNo
     let search = TestFileSearch {
         project,
         start: ".",
+        // The go command ignores `testdata` and names with an underscore in front.
         enters: &|name| name != "testdata" && !name.starts_with('_'),
         is_test: &|name| name.ends_with("_test.go") && !name.starts_with('_'),
     };

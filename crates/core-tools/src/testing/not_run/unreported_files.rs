@@ -98,6 +98,7 @@ pub(super) fn not_run(project: &Project, report: &TestReport, found: &mut Vec<Te
             continue;
         }
         let text = project.read(&path).unwrap_or_default();
+        // The tests of an abstract class run under the names of its subclasses.
         if kind.words.iter().any(|word| text.contains(word)) && !text.contains("abstract class") {
             let why = "they look like tests, and none of them was reported: a pattern, a folder or a setting leaves them out; `test_path` runs one of them";
             TestsNotRun::add(found, &path, why);
@@ -116,6 +117,7 @@ pub(super) fn selects_tests(project: &Project) -> bool {
 /// may have put the file elsewhere, under the same name.
 fn reported_files<'a>(report: &'a TestReport, kind: &TestFileKind) -> Option<HashSet<&'a str>> {
     if kind.by_class {
+        // Package, class, inner class and parameters stand in one name, with separators that differ between runners.
         let words = |test: &'a TestCase| test.name.split(['.', ':', '\\', '$', ' ', '(']);
         return Some(report.tests.iter().flat_map(words).collect());
     }

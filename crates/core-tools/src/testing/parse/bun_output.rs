@@ -55,6 +55,7 @@ impl BunOutput {
         if begun == 0 {
             return;
         }
+        // Each run has printed its version. A run without a summary on either stream was cut off.
         let mut complete = stderr.complete.split_off(0);
         complete.append(&mut stdout.complete);
         for _ in complete.len()..begun {
@@ -133,6 +134,7 @@ fn result(line: &str) -> Option<(TestStatus, &str)> {
         "skip" | "todo" => TestStatus::Skipped,
         _ => return None,
     };
+    // A name may itself end in brackets, so that only a time is taken off.
     let time = name.rsplit_once(" [").filter(|(_, time)| time.ends_with("ms]") || time.ends_with("s]"));
     Some((status, time.map_or(name, |(name, _)| name)))
 }

@@ -43,7 +43,9 @@ impl LineParser for CtestParser {
             word if word.starts_with("Skipped") || word.starts_with("Not Run (Disabled)") => {
                 TestStatus::Skipped
             }
+            // The program of the test was missing, or a signal ended it: the test itself has not failed.
             word if word.starts_with("Not Run") || word.contains("Exception") => TestStatus::Errored,
+            // An unknown word counts as a failure, because a run must not pass on a guess.
             _ => TestStatus::Failed,
         };
         let seconds = time.trim().strip_suffix(" sec").and_then(|seconds| seconds.trim().parse::<f64>().ok());

@@ -31,6 +31,7 @@ impl DenoOutput {
     pub(super) fn line(&mut self, line: &str) {
         if let Some(file) = file_of(line) {
             let run = self.open.get_or_insert_default();
+            // A test may print a line of this form itself, between the marks of its output.
             if !run.in_output {
                 run.file = Some(file.trim_start_matches("./").to_owned());
             }

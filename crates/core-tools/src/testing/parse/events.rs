@@ -54,10 +54,12 @@ pub(crate) struct EventsParser;
 
 impl LineParser for EventsParser {
     fn line(&mut self, line: &str, results: &mut TestResults) {
+        // From the first event on, a file without the event of the end tells of a runner that was cut off.
         results.expect_runner_end();
         match serde_json::from_str(line) {
             Ok(ReporterEvent::Plan { tests }) => {
                 results.expected = Some(tests);
+                // The reporter announces every test, so that a lower count at the end is a fault.
                 results.reports_whole_plan = true;
             }
             Ok(ReporterEvent::Start { name }) => results.test_started(&name),

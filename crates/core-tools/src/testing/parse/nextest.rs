@@ -56,6 +56,7 @@ impl NextestParser {
         results.running = others;
         let open = self.open.entry(prefix).or_default();
         open.ignored = open.ignored.max(ignored);
+        // A run may have any number of tests, so that the list of open ones is bounded.
         let room = MAX_OPEN.saturating_sub(open.names.len());
         open.names.extend(names.into_iter().take(room));
     }
@@ -115,6 +116,7 @@ impl LineParser for NextestParser {
                     let parts = [text("reason"), text("message"), text("stdout")];
                     let parts: Vec<_> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
                     test.error = Some(parts.join("\n"));
+                    // The events of nextest have no location. The message of the panic has one.
                     let panic = text("stdout").and_then(|output| output.split_once("panicked at "));
                     if let Some(location) = panic.and_then(|(_, after)| FailureLocation::parse(after)) {
                         (test.file, test.line) = (Some(location.file), Some(location.line));
@@ -135,6 +137,7 @@ impl LineParser for NextestParser {
 
     fn finish(&mut self, results: &mut TestResults) {
         for OpenNextestTests { names, ignored } in std::mem::take(&mut self.open).into_values() {
+            // An ignored test is listed even if the selection leaves it out, so that it says nothing about this run.
             if self.is_selection {
                 continue;
             }

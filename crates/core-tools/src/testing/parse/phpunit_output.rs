@@ -72,6 +72,7 @@ impl PhpunitRun {
             .split_once(") ")
             .filter(|(number, name)| number.parse::<u64>().is_ok() && name.contains("::"));
         if let Some((_, name)) = item {
+            // The XML report has a dot between class and method. With the same name both reports count a test once.
             self.failed.push(TestCase::new(name.replacen("::", ".", 1), status));
             return;
         }
@@ -94,6 +95,7 @@ impl PhpunitRun {
             Some(summary) => {
                 results.counts.passed = summary.passed;
                 results.counts.skipped = summary.skipped;
+                // The higher number counts, because a failure that either of them tells of must not get lost.
                 results.counts.failed = results.counts.failed.max(summary.failed);
                 results.add_declared(summary);
             }

@@ -3,6 +3,7 @@
 use crate::testing::results::PrintedSummary;
 
 /// The length of the longest line that is looked at, in bytes.
+// The bound keeps minified files and dumps of data, which a test may print, from being searched.
 const MAX_LINE_BYTES: usize = 300;
 
 /// The last line of prove where a file failed.
@@ -62,6 +63,7 @@ fn pytest(_: &str, text: &str) -> Found {
     let (counts, time) = text.trim_matches('=').trim().rsplit_once(" in ")?;
     let seconds = time.split(' ').next().and_then(|time| time.strip_suffix('s'))?;
     let pairs = counts.split(", ").map(counted_word).collect::<Option<Vec<_>>>()?;
+    // Every count must be of a known word, since a program may print a sentence that ends with `in 3s`.
     let is_known = |word: &str| WORDS.contains(&word.split(' ').next().unwrap_or_default());
     let is_summary = seconds.parse::<f64>().is_ok() && pairs.iter().all(|(_, word)| is_known(word));
     is_summary.then(|| ("pytest", pairs.iter().any(|(count, word)| *count > 0 && is_failure(word))))

@@ -103,6 +103,7 @@ impl ProcessEvents {
 
 impl LineParser for ProcessEvents {
     fn line(&mut self, line: &str, results: &mut TestResults) {
+        // Every format looks at every line, because a script may run several runners one after the other.
         self.tap.line(line);
         self.go.line(line);
         self.libtest.line(line);
@@ -142,6 +143,7 @@ impl LineParser for ProcessEvents {
             }
             Ok(ReporterProcessEvent::Runner { runner }) => report.runner = Some(runner),
             Ok(ReporterProcessEvent::Uninstrumented { why }) => report.uninstrumented = Some(why),
+            // The system keeps the lowest eight bits of an exit code, and only they can be compared.
             Ok(ReporterProcessEvent::Exit { code }) => report.exit_code = u32::try_from(code & 0xff).ok(),
             // It is told like any other line of a report that cannot be read.
             Err(_) => EventsParser.line(line, results),
@@ -149,6 +151,7 @@ impl LineParser for ProcessEvents {
     }
 
     fn finish(&mut self, results: &mut TestResults) {
+        // The counts were for the display only. The verdict adds up the processes, and must not count a test twice.
         results.counts = TestCounts::default();
         let processes = std::mem::take(&mut self.processes);
         results.processes.extend(processes.into_iter().map(|process| process.report));

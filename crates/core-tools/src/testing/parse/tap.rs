@@ -104,6 +104,7 @@ impl LineParser for TapParser {
             }
             return;
         }
+        // The other dialects print no subtests. Their indented lines belong to the message of a test.
         if self.dialect == TapDialect::Standard && self.subtests.line(line) {
             return;
         }
@@ -130,6 +131,7 @@ impl LineParser for TapParser {
                 return;
             }
         };
+        // A word that only begins with `ok`, such as `okay`, is output of a program.
         if !rest.is_empty() && !rest.starts_with(' ') {
             return;
         }
@@ -182,6 +184,8 @@ impl LineParser for TapParser {
     fn finish(&mut self, results: &mut TestResults) {
         self.close_test(results);
         match self.planned {
+            // AVA counts what goes wrong outside of tests beyond its plan, so that more tests than planned are no fault
+            // there.
             Some(planned) if planned < self.seen && self.dialect != TapDialect::Ava => results.add_problem(
                 TestRunProblemKind::Mismatch,
                 format!("{planned} tests were planned and {} reported", self.seen),

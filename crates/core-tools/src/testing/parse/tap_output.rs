@@ -52,6 +52,7 @@ impl TapLine {
         if let Some(count) = line.strip_prefix("1..") {
             let end = count.trim_start_matches(|c: char| c.is_ascii_digit());
             let is_plan = end.len() < count.len() && (end.trim().is_empty() || end.trim().starts_with('#'));
+            // A number that is too large stays a plan that no run can fulfil, and is reported as such.
             let tests = count[..count.len() - end.len()].parse().unwrap_or(u64::MAX);
             return if is_plan { Self::Plan { tests } } else { Self::Other };
         }
@@ -160,6 +161,7 @@ impl TapOutput {
         for document in std::mem::take(&mut self.complete) {
             let is_reported =
                 |test: &TestCase| results.processes.iter().any(|process| reports(process, test));
+            // A runner that prints TAP and writes events has told of each test twice.
             if !document.tests.is_empty() && document.tests.iter().all(is_reported) {
                 continue;
             }
@@ -175,6 +177,7 @@ impl TapOutput {
 
 /// Returns true if a process has reported a test that its TAP names as well, alone or as the suite around it.
 fn reports(process: &TestProcessReport, printed: &TestCase) -> bool {
+    // Reporters separate suites in different ways, and a comparison must not depend on that.
     let plain = |name: &str| name.replace(" > ", " ").replace(" › ", " ").replace(" - ", " ");
     let printed = plain(&printed.name);
     process.runner.as_deref().is_some_and(|runner| runner != "tap")

@@ -14,6 +14,7 @@ impl TapTestPointDescription {
         while let Some(index) = text[from..].find('#').map(|index| index + from) {
             let before = &text[..index];
             let after = text[index + 1..].trim();
+            // Some producers write `# SKIP: reason`, with a colon that TAP does not have.
             let (word, reason) = after.split_once([' ', ':']).unwrap_or((after, ""));
             let word = word.to_ascii_lowercase();
             if ["skip", "skipped", "todo"].contains(&word.as_str()) && !before.ends_with('\\') {

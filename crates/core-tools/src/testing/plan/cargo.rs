@@ -31,12 +31,15 @@ pub(super) fn nextest(target: &TestTarget) -> Result<Vec<TestStep>, TestError> {
     let is_selection = filter.is_some() || target.arguments.iter().any(selects);
     let parser = if is_selection { NextestParser::of_selection() } else { NextestParser::default() };
     let step = TestStep::new("cargo", &ARGUMENTS, TestResultSource::Stdout(Box::new(parser))).args(&options);
+    // A name from a report selects this one test. As a plain word it would match nothing, as the words have a blank
+    // between.
     let exact = filter.as_deref().and_then(exact_filterset);
     let step = match &exact {
         Some(filterset) => step.args(&["-E", filterset]),
         None => step.maybe_arg(filter.as_deref()),
     };
     let step = step
+        // Nextest refuses this format without the variable, because the format may still change.
         .env("NEXTEST_EXPERIMENTAL_LIBTEST_JSON", "1")
         .display_as("cargo nextest run --no-fail-fast", ARGUMENTS.len());
     let mut steps = vec![step];
