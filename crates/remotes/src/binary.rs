@@ -47,11 +47,13 @@ pub(crate) async fn copied_binary(
         Some(command) => {
             let output = command.run(runner, None, ARCHITECTURE_TIMEOUT).await?;
             let text = output.stdout.text();
+            // The last line counts, because the start files of a shell may print something before it.
             architecture_name(text.lines().last().unwrap_or_default().trim()).to_owned()
         }
     };
     let path = match (&settings.binaries, architecture == own) {
         (Some(folder), _) => folder.join(format!("{program}-{architecture}")),
+        // Without a folder of programs, this program is the only one that is known to be of the right version.
         (None, true) => std::env::current_exe()
             .map_err(|source| Error::ReadBinary { path: PathBuf::from(program), source })?,
         (None, false) => {
@@ -62,6 +64,7 @@ pub(crate) async fn copied_binary(
         }
     };
     let sha256 = hash(path.clone()).await?;
+    // Sixty-four bits of the hash tell builds of one version apart. The whole hash is compared after the copy.
     let name = format!("{program}-{version}-{}", &sha256[..16]);
     Ok(CopiedBinary { name, sha256, path })
 }

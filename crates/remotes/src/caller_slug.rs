@@ -24,6 +24,7 @@ pub fn caller_slug(name: &str) -> String {
             false if slug.is_empty() || slug.ends_with('-') => {}
             false => slug.push('-'),
         }
+        // One character is left for the hyphen before the hash.
         if slug.len() == MAX_KEPT - 1 {
             break;
         }
@@ -34,6 +35,7 @@ pub fn caller_slug(name: &str) -> String {
     // A plain name has no `-`, so that no changed name is one.
     let digest = Sha256::digest(name.as_bytes());
     slug.extend(digest[..8].iter().map(|byte| format!("{byte:02x}")));
+    // Nothing of the name was kept. Without a `-`, the hash alone could be the slug of a plain name.
     if slug.len() == 16 {
         slug.insert_str(0, "x-");
     }

@@ -106,6 +106,7 @@ impl RemoteCommand {
     pub(crate) fn in_folder(&self, folder: &Path, runner: &Runner) -> Result<Command, Error> {
         let (program, arguments) = self.arguments.split_first().ok_or(Error::NoProgram)?;
         let is_passed = |name: &str| {
+            // A pattern of a kind must not pass on the server's own settings, which may hold tokens.
             !name.starts_with("CORETOOLS_")
                 && VARIABLES.iter().copied().chain(self.variables.iter().map(String::as_str)).any(|allowed| {
                     match allowed.strip_suffix('*') {
@@ -145,6 +146,7 @@ impl RemoteCommand {
 
     /// Returns program and first argument, for messages.
     pub(crate) fn shown(&self) -> String {
+        // The other arguments may hold secrets, such as the value of an option.
         self.arguments.iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 }
@@ -153,6 +155,7 @@ impl RemoteCommand {
 pub(crate) fn outcome(output: &Output) -> String {
     let mut text = output.termination.to_string();
     let stderr = output.stderr.text();
+    // A command that printed no error may have told the reason on standard output.
     let printed = if stderr.trim().is_empty() { output.stdout.text() } else { stderr };
     let lines: Vec<&str> = printed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines[lines.len().saturating_sub(3)..].join("; ");

@@ -120,6 +120,7 @@ impl LeaseFolder {
 
     fn prepare(&self) -> Result<(), Error> {
         let path = &self.0;
+        // The umask may only take rights away, so that no other user can read the folder.
         fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(Error::lease(path))?;
         let metadata = path.symlink_metadata().map_err(Error::lease(path))?;
         if !metadata.is_dir() {
@@ -149,6 +150,7 @@ impl LeaseFolder {
             caller: values.caller.to_owned(),
             created_at,
             ends_at: settings.life.and_then(|life| created_at.checked_add(life)),
+            // `create` is ended at this time. An engine that was still creating is taken to have finished by then.
             settles_at: created_at + settings.create_timeout,
         };
         let path = self.0.join(format!("{id}.json"));
@@ -226,6 +228,7 @@ impl LeaseFolder {
                     fs::remove_file(&path).map_err(Error::lease(&path))?;
                     reaped.destroyed.push(record.id);
                 }
+                // The other leases are still tried: one engine that is unreachable must not keep the rest alive.
                 Err(error) => reaped.failed.push((record.id, chain(&error))),
             }
         }
@@ -388,6 +391,7 @@ fn write_locked(path: &Path, record: &LeaseRecord) -> io::Result<File> {
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     file.write_all(&serde_json::to_vec(record)?)?;
     file.write_all(b"\n")?;
+    // After a crash of the machine the lease must be there, because what was created may have survived.
     file.sync_all()?;
     Ok(file)
 }

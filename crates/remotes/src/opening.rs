@@ -112,6 +112,7 @@ impl Opening {
         // Before the other members, which another version may have otherwise.
         let there = params.get("version").and_then(Value::as_str).unwrap_or("unknown");
         if there != version {
+            // The refusal is read before either side trusts the other, so that it repeats only a short text.
             let there: String = there.chars().take(32).collect();
             return Err(invalid(
                 Some(id),
@@ -171,6 +172,7 @@ pub(crate) fn read_answer(line: &[u8], id: &Id, version: &str) -> Option<Result<
     }
     let result = message.result_object().and_then(JsonObject::to_map).unwrap_or_default();
     Some(match serde_json::from_value::<OpenAnswer>(Value::Object(result)) {
+        // The server there has compared the version too, but it is not believed.
         Ok(answer) if answer.version == version => Ok(answer),
         Ok(answer) => {
             let there = answer.version.chars().take(32).collect();

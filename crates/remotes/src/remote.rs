@@ -25,9 +25,8 @@ const NOT_FOUND: [&str; 2] = ["exited with code 127", "exited with code 126"];
 pub struct RemoteOptions {
     /// The name of this program.
     pub program: &'static str,
-    /// Its version.
+    /// The version of this program, which the server there must have too.
     pub version: &'static str,
-    /// The version that both ends must have.
     /// The name of the caller, as the commands of the kind get it ([`caller_slug`](crate::caller_slug)).
     pub caller: String,
     /// Runs the commands of the kind.
@@ -123,6 +122,7 @@ impl Remote {
         let before = request.clone();
         change(&mut request);
         if *request != before {
+            // The flag is set while the request is locked, so that a channel which opens now cannot miss the change.
             self.shared.is_outdated.store(true, Ordering::Release);
         }
     }
@@ -167,6 +167,7 @@ impl Remote {
                     |channel: &Arc<Channel>| channel.end_reason().is_none() || channel.keeps_state();
                 connection.lease.is_some() || connection.channel.as_ref().is_some_and(is_open)
             }
+            // Whoever holds the lock is connecting.
             Err(_) => true,
         }
     }
@@ -339,6 +340,7 @@ impl SharedRemote {
     async fn connect(&self, commands: &RemoteCommands) -> Result<Channel, Error> {
         let request = {
             let request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
+            // The flag is cleared under the lock of the request, so that a change after the copy sets it again.
             self.is_outdated.store(false, Ordering::Release);
             request.clone()
         };
@@ -355,9 +357,11 @@ impl SharedRemote {
     /// Creates what `connect` connects to, and waits until it is ready.
     async fn create(&self, commands: &RemoteCommands) -> Result<(), Error> {
         const FIRST_DELAY: Duration = Duration::from_millis(100);
+        // The delay doubles, because a container is ready in milliseconds and a virtual machine in minutes.
         const MAX_DELAY: Duration = Duration::from_secs(2);
         let limit = self.settings.create_timeout;
         let deadline = Instant::now() + limit;
+        // A command that begins at the deadline still gets a moment, so that it fails by its own message.
         let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         if let Some(create) = &commands.create {
             create.run(&self.options.runner, None, left()).await?;

@@ -159,6 +159,7 @@ impl RemoteSettings {
             return Err(RemoteNameError::Unknown { name: text.to_owned(), hint });
         };
         let mut remote = Self::new(text.to_owned(), preset(kind)?);
+        // The last colon separates the root, because a target may contain colons itself, as an IPv6 address does.
         let (target, root) = match rest.rsplit_once(':') {
             Some((target, root)) if is_root(root) => (target, Some(root)),
             _ => (rest, None),
@@ -191,6 +192,7 @@ impl RemoteSettings {
         }
         let named = self.options.iter().map(|(name, value)| (name.as_str(), value));
         for (name, value) in self.target.iter().map(|target| ("target", target)).chain(named) {
+            // `ssh` and other programs would take a value with a dash in front for an option, which may run a command.
             if value.is_empty() || value.starts_with('-') || value.contains(char::is_control) {
                 return error(format!(
                     "`{name}` must not be empty, begin with `-` or hold control characters"

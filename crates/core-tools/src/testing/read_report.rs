@@ -62,6 +62,7 @@ pub fn read_report(format: ReportFormat, report: &[u8]) -> ParsedReport {
         ReportFormat::NextestJson => Box::new(NextestParser::default()),
         ReportFormat::Events => Box::new(EventsParser),
     };
+    // A report of another program may have any encoding, and a wrong byte must not hide the other lines.
     for line in String::from_utf8_lossy(report).lines() {
         parser.line(line, &mut results);
     }

@@ -57,6 +57,7 @@ pub(crate) async fn open(connect: &RemoteCommand, options: ChannelOptions<'_>) -
     let stderr = LastLines::default();
     let kept = stderr.clone();
     let command = connect
+        // The root folder always exists, and a command that connects needs no folder of this machine.
         .in_folder(Path::new("/"), options.runner)?
         .stdin(Stdin::File(Arc::new(file(child_stdin.into()))))
         .stdout(file(child_stdout.into()))
@@ -65,6 +66,7 @@ pub(crate) async fn open(connect: &RemoteCommand, options: ChannelOptions<'_>) -
             tracing::info!("remote: {text}");
             kept.push(&text);
         })
+        // The channel lives as long as its server. What `connect` leaves behind would keep the pipes open.
         .limits(Limits::unlimited().capture(4096).leftovers(LeftoverPolicy::KillAll));
     let failed = |source| Error::Command { command: connect.shown(), source: Box::new(source) };
     let mut running = options.runner.start(command).await.map_err(failed)?;
@@ -74,6 +76,7 @@ pub(crate) async fn open(connect: &RemoteCommand, options: ChannelOptions<'_>) -
     let (mut to_child, from_child) = pipes().map_err(Error::Channel)?;
     let mut lines = LineSource::new(from_child);
     let mut skipped = LastLines::default();
+    // The id is random, so that a text which was printed before the answer cannot pass for the answer.
     let id = Id::Text(format!("open-{}", random_hex::<16>()?));
     let first = options.request.to_line(&id)?;
     let answered = async {
@@ -144,6 +147,7 @@ async fn read_until_answer(
                     skipped.push(text.trim());
                 }
             }
+            // A line of this length is no greeting. The answer is not looked for behind it.
             Line::TooLong { .. } => skipped_bytes = usize::MAX,
             Line::End => return Ok(None),
         }

@@ -115,6 +115,7 @@ impl PendingCalls {
         }
         state.last_id += 1;
         if state.calls.is_empty() {
+            // The silence before the first call is no sign of a broken channel.
             state.last_sign = Instant::now();
         }
         let id = state.last_id;
@@ -169,6 +170,7 @@ impl PendingCalls {
                     }
                 } else {
                     let problem = message.error_parts().map(|(_, problem)| problem).unwrap_or_default();
+                    // The text comes from another machine, and may be of any length.
                     let problem = problem.chars().take(2000).collect();
                     let _ = call.answer.send(Err(Error::Answered(problem)));
                     return Ok(());
@@ -192,6 +194,7 @@ impl PendingCalls {
             _ => None,
         });
         let text = params.and_then(|params| params.get("message")).and_then(Json::as_str);
+        // Progress is for a person to read. Without a text, or for an unknown call, nothing is lost.
         let (Some(token), Some(text)) = (token, text) else { return };
         let listener = self.state().calls.get(&token).map(|call| Arc::clone(&call.on_progress));
         // Called without the lock: it may do anything but wait.

@@ -54,6 +54,7 @@ pub(super) async fn supervise(
         let (limit, reason) = match pending.silence() {
             Silence::Waiting { since } => (Some(since + MAX_SILENCE), "nothing was heard of it for a minute"),
             Silence::Idle { since, keeps_state: false } => (idle.map(|idle| since + idle), IDLE),
+            // Background commands there would end with the channel, so that idleness does not end the channel.
             Silence::Idle { keeps_state: true, .. } => (None, ""),
         };
         if limit.is_some_and(|limit| limit <= Instant::now()) {

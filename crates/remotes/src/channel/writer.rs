@@ -55,6 +55,7 @@ pub(super) async fn write(
             Some(line) = lines.recv() => line,
             else => return,
         };
+        // A pipe that nobody reads blocks a write, and must not keep the channel from closing.
         let written = tokio::select! {
             written = pipe.write_all(&line) => written,
             () = closing.cancelled() => return,

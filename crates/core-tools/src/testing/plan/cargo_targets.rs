@@ -54,6 +54,7 @@ const KINDS: [TargetKind; 4] = [
 /// Returns the targets of a package: those with a path in its manifest, and those that cargo discovers.
 fn targets(project: &Project) -> Vec<CargoTarget> {
     let manifest = project.read("Cargo.toml").unwrap_or_default();
+    // A manifest that cannot be read leaves the discovery by folders. Cargo itself reports what is wrong in it.
     let manifest: Table = manifest.parse().unwrap_or_default();
     let mut targets = Vec::new();
     let library = manifest.get("lib").and_then(|lib| text_of(lib, "path"));
@@ -86,6 +87,7 @@ fn add_discovered(kind: &TargetKind, manifest: &Table, project: &Project, target
         return;
     }
     let mut add = |options: Vec<String>, root: String| {
+        // A target that the manifest lists keeps its own name, although cargo would also discover its file.
         if project.contains(&root) && targets.iter().all(|target| target.root != root) {
             targets.push(CargoTarget { options, root });
         }
@@ -121,6 +123,7 @@ impl CargoSelection {
         };
         let is_folder = target.filter.is_folder;
         let within = format!("{path}/");
+        // The root file of a target selects the target itself. Only other files are modules.
         let whole = options(&|target| target.root == path || (is_folder && target.root.starts_with(&within)));
         if !whole.is_empty() {
             return Ok(Self { options: whole, filter });
@@ -134,6 +137,7 @@ impl CargoSelection {
         };
         let module = path[folder.len()..].trim_start_matches('/').trim_end_matches(".rs");
         let module = module.strip_suffix("/mod").unwrap_or(module).replace('/', "::");
+        // The separator at the end keeps `parse` from matching the tests of a module `parser`.
         let filter = Some(format!("{module}::{}", filter.unwrap_or_default()));
         Ok(Self { options: options(&|target| target.folder() == folder), filter })
     }

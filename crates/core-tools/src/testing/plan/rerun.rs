@@ -41,6 +41,7 @@ pub(super) fn rerun(runner: TestRunner, names: &[String]) -> Result<Rerun, TestE
     };
     let titles = |name: &str| title_pattern(name, BETWEEN_TITLES);
     let arguments = match runner {
+        // The names of pytest are its node ids, which it takes as arguments.
         TestRunner::Pytest => names.to_vec(),
         TestRunner::Cargo => exact_names(names),
         TestRunner::Nextest => return nextest(names),
@@ -69,6 +70,8 @@ pub(super) fn rerun(runner: TestRunner, names: &[String]) -> Result<Rerun, TestE
         }
         TestRunner::Maven => words(&[
             &format!("-Dtest={}", maven_tests(names)),
+            // A module without one of the selected tests would otherwise fail the build. Older versions know the second
+            // name.
             "-Dsurefire.failIfNoSpecifiedTests=false",
             "-DfailIfNoTests=false",
         ]),
@@ -111,6 +114,7 @@ fn exact_names(names: &[String]) -> Vec<String> {
 
 /// Separates the tests of nextest from those in documentation, which cargo runs after it.
 fn nextest(names: &[String]) -> Result<Rerun, TestError> {
+    // Only the name of a test in documentation has ` - ` between file and item.
     let (doctests, own): (Vec<_>, Vec<_>) = names.iter().cloned().partition(|name| name.contains(" - "));
     let sets: Option<Vec<_>> = own.iter().map(|name| Some(format!("({})", exact_filterset(name)?))).collect();
     let Some(sets) = sets else {
@@ -130,6 +134,7 @@ fn go_tests(names: &[String]) -> String {
         .map(|test| escape_regex(test.split('/').next().unwrap_or(test)))
         .collect();
     tests.sort_unstable();
+    // Several subtests of one test give the same pattern, since a whole test is run again.
     tests.dedup();
     tests.join("|")
 }

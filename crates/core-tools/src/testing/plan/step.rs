@@ -105,6 +105,7 @@ impl TestResultSource {
     pub(crate) fn take_parser(&mut self) -> Box<dyn LineParser> {
         match self {
             Self::Stdout(parser) | Self::MergedOutput(parser) | Self::XmlAfterStdout(parser) => {
+                // The step keeps a parser that ignores lines, so that a second call gets no state of the first.
                 std::mem::replace(parser, Box::new(IgnoreLines))
             }
             Self::Events => Box::new(EventsParser),

@@ -40,6 +40,7 @@ fn add_script(scripts: &Value, name: &str, parts: &mut Vec<CommandPart>, depth: 
             [] => None,
         };
         match called.filter(|name| scripts.get(name).is_some()) {
+            // Scripts may call each other in a circle.
             Some(called) if depth < MAX_DEPTH => add_script(scripts, called, parts, depth + 1),
             _ => {
                 let command =

@@ -52,6 +52,7 @@ fn without_comments(text: &str) -> String {
                 continue;
             }
             '}' | ']' if !in_string => {
+                // JSON allows no comma before a closing bracket, and `deno.jsonc` does.
                 let end = plain.trim_end().strip_suffix(',').map(str::len);
                 plain.truncate(end.unwrap_or(plain.len()));
             }

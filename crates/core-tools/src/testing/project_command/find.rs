@@ -42,6 +42,7 @@ pub(crate) fn project_command(
     };
     for part in command.iter_mut().flat_map(|command| &mut command.parts) {
         let folder = project.folder().join(if part.folder.is_empty() { "." } else { &part.folder });
+        // A folder outside the roots cannot be read. Its part then stays known by its words alone.
         if let Ok(folder) = folder {
             part.command.read_file(&Project::new(folder));
         }

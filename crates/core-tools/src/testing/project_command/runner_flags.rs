@@ -116,6 +116,7 @@ pub(crate) fn runner_flags<'a>(
     commands.into_iter().find_map(|command| {
         let at = runner_position(command, runner)?;
         let words: Vec<_> = command.words.get(at + 1..)?.iter().map(String::as_str).collect();
+        // The runner is started without a shell, which would have expanded such words.
         let is_for_a_shell = |word: &&str| word.contains(['$', '`', '>', '<']);
         if words.iter().any(is_for_a_shell) {
             return None;

@@ -9,6 +9,7 @@ const VARIABLES: &str = "PYTHONPATH,NODE_OPTIONS";
 /// Returns the command that runs tox, which is `program`.
 pub(super) fn test_command(project: &Project, program: &str) -> ProjectCommand {
     let text = project.read("tox.ini").unwrap_or_default();
+    // An environment with a `pass_env` of its own does not inherit that of the base, so each needs the addition.
     let sections = ["testenv", "env_run_base"].into_iter().chain(sections_with_variables(&text));
     let options: Vec<_> = sections.map(|section| format!("{section}.pass_env+={VARIABLES}")).collect();
     let pass_on = Some(("TOX_OVERRIDE", options.join(";")));
@@ -23,6 +24,7 @@ fn sections_with_variables(text: &str) -> Vec<&str> {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.trim_end().strip_suffix(']')) {
             section = name;
         }
+        // Version 4 of tox renamed the key, and still reads the older name.
         let is_own = line.starts_with("pass_env") || line.starts_with("passenv");
         if is_own && section.starts_with("testenv:") && !found.contains(&section) {
             found.push(section);

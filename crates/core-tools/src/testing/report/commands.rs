@@ -52,6 +52,8 @@ impl StepCommands {
         let mut line = String::new();
         for (index, step) in self.steps.iter().enumerate() {
             if index > 0 {
+                // The tests in documentation run even if the tests before them fail, as with `cargo test
+                // --no-fail-fast`.
                 line.push_str(if step.purpose == TestStepPurpose::Doctests { "; " } else { " && " });
             }
             line.push_str(&step.command.command);

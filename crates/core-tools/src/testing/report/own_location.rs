@@ -152,10 +152,12 @@ impl<'a> ProjectFiles<'a> {
         let file = file.strip_prefix("file://").unwrap_or(file);
         let relative = file.strip_prefix(self.folder.as_str()).unwrap_or(file);
         let relative = relative.strip_prefix("./").unwrap_or(relative).replace('\\', "/");
+        // A path that leaves the project is no file of the project, whatever lies there.
         if relative.starts_with('/') || relative.split('/').any(|name| name == "..") {
             return None;
         }
         let project = self.project;
+        // A trace names the same files again and again, and each look at the disk is a system call.
         let exists = *self.known.entry(relative.clone()).or_insert_with(|| project.contains(&relative));
         exists.then_some(relative)
     }

@@ -23,6 +23,7 @@ pub(crate) fn present(
     redact: impl Fn(&str) -> String,
     max_bytes: usize,
 ) {
+    // The sort is stable, so that tests of the same status stay in the order of the runner.
     report.tests.sort_by_key(|test| match test.status {
         status if status.is_failure() => 0,
         TestStatus::Skipped => 2,
@@ -51,6 +52,7 @@ pub(crate) fn present(
     }
     if let Some(output) = &mut report.output {
         let redacted = redact(output);
+        // The end is kept, because a runner prints its error last.
         let start = redacted.ceil_char_boundary(redacted.len().saturating_sub(MAX_OUTPUT_BYTES));
         report.truncated |= start > 0;
         *output = redacted[start..].to_owned();
@@ -67,6 +69,7 @@ fn present_tests(report: &mut TestReport, prefix: &str, redact: &impl Fn(&str) -
                 room = rest;
                 report.tests.push(test);
             }
+            // A smaller test that comes later may still fit, so the loop goes on.
             None if test.status.is_failure() => report.omitted_failures += 1,
             None => report.omitted_others += 1,
         }

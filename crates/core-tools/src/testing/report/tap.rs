@@ -26,6 +26,7 @@ impl TestReport {
                 let reason = test.error.as_deref().and_then(|error| error.lines().next());
                 let _ = write!(tap, " # SKIP {}", escaped(reason.unwrap_or_default()));
             }
+            // A test without a name and a directive without a reason would leave a blank at the end of the line.
             let length = tap.trim_end_matches(' ').len();
             tap.truncate(length);
             tap.push('\n');
@@ -68,6 +69,7 @@ fn escaped(text: &str) -> String {
     for c in text.chars() {
         match c {
             '\\' | '#' => escaped.extend(['\\', c]),
+            // A line break in a name would begin a line that a harness reads as TAP.
             c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => escaped.push(' '),
             c => escaped.push(c),
         }

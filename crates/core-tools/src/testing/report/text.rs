@@ -110,12 +110,14 @@ impl TestReport {
         let mut names_by_message: HashMap<&str, &str> = HashMap::new();
         let mut shown_functions: HashSet<&str> = HashSet::new();
         for test in failures {
+            // Beyond this number, a share would be too short to say what was wrong.
             if text.len() >= end || told * MIN_DETAIL_BYTES >= MAX_DETAILS_BYTES {
                 break;
             }
             told += 1;
             let header = if failures.len() > 1 { format!("--- {} ---", test.name) } else { line_of(test) };
             let Some(error) = &test.error else {
+                // With several failures, the list of names has told of this one already.
                 if failures.len() == 1 {
                     let _ = write!(text, "\n{header}");
                 }

@@ -46,6 +46,7 @@ impl ReporterEventFile {
                 if byte == b'\n' {
                     parser.event(&String::from_utf8_lossy(&self.open_line), results);
                     self.open_line.clear();
+                // The rest of a longer line is dropped. The parser then reports that the line cannot be read.
                 } else if self.open_line.len() < MAX_EVENT_BYTES {
                     self.open_line.push(byte);
                 }

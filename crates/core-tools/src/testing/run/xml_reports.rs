@@ -25,6 +25,7 @@ pub(super) fn read_folder(folder: &Project, since: SystemTime, results: &mut Tes
         }
         let opened = folder.folder().join(&name).ok().and_then(|path| path.open_read().ok());
         let Some((file, metadata)) = opened else { continue };
+        // Reports of an earlier run lie in the same folder, and may be of tests that no longer exist.
         if metadata.modified.is_some_and(|modified| modified < since) {
             continue;
         }

@@ -84,6 +84,8 @@ impl<'a> FailedRunnerOutput<'a> {
 
     fn lacks_a_module(&self) -> bool {
         self.line_with(&["MODULE_NOT_FOUND"]).is_some()
+            // A test may fail with the same code on purpose. Only a path of dependencies tells that the run lacks a
+            // module.
             && self.line_with(&["node_modules"]).is_some()
             && self.results.runner_end != RunnerEndMarker::Reached
     }
@@ -139,6 +141,7 @@ impl<'a> FailedRunnerOutput<'a> {
 
     fn deno(&self) -> Option<TestRunFailureReason<'a>> {
         let none = ["No test modules found"];
+        // The general `error: ` comes last, because the other two lines begin with it as well.
         self.without_tests(TestRunProblemKind::CompileError, &["Type checking failed"])
             .or_else(|| self.without_tests(TestRunProblemKind::NoTests, &none))
             .or_else(|| self.without_tests(TestRunProblemKind::CollectionError, &["error: "]))

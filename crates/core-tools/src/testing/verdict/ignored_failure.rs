@@ -30,6 +30,7 @@ impl IgnoredFailure {
         };
         let words: Vec<_> = process.arguments.iter().map(of_project).collect();
         let is_code =
+            // With one of these options the words are code, and a name in code is no file that was run.
             words.iter().any(|word| ["-e", "-p", "--eval", "--print", "-c"].contains(&word.as_str()));
         Some(Self {
             command: shell_join(std::iter::once(&process.program).chain(&words)),
