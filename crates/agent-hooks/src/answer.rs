@@ -78,6 +78,7 @@ fn allowance(client: HookClient, input: Option<Map<String, Value>>, approves: bo
                 Some(input) => {
                     output.insert("updatedInput".to_owned(), Value::Object(input));
                 }
+                // An empty object leaves the decision to Claude Code, which then asks its user as without a hook.
                 None if !approves => return json!({}),
                 None => {}
             }

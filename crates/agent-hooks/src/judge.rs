@@ -196,6 +196,7 @@ impl Judgement<'_> {
                 Ok(allowed("run_agent_command", rule))
             }
             ToolUse::Server { server, tool } => self.server_tool(event, server, tool),
+            // Every file is judged. The first denial ends the loop, and the decision of the last file stands for all.
             ToolUse::Files(files) => {
                 let mut decision = allowed(&event.tool, "no file");
                 for file in files {
@@ -331,12 +332,14 @@ impl Judgement<'_> {
             self.check_path(&joined(folder, Some(path)), Access::Write)
                 .map_err(|reason| denied(format!("`{path}`: {reason}")))?;
         }
+        // The policy has judged the parts of the patch above. Only the roots were still to be checked.
         Ok(allowed("apply_patch", rule))
     }
 
     /// Checks that a path lies in a root, and may be changed if it would be.
     pub(crate) fn check_path(&self, path: &Path, access: Access) -> Result<(), String> {
         let located = self.workspace.locate(path).map_err(|error| self.outside(&error))?;
+        // The links of the path are followed here: the client opens the path itself, without the checks of a workspace.
         located.resolved().map_err(|error| self.outside(&error))?;
         if access == Access::Write {
             located.check_changeable().map_err(|error| error.to_string())?;

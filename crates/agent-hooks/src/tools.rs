@@ -55,6 +55,7 @@ fn edit_file(input: &Input, path: String) -> ToolUse {
 /// Returns the folders that a search for files reaches: the folder that is named, and the one that a pattern leads to.
 fn find_files(pattern: &str, folder: Option<String>) -> ToolUse {
     let folder = folder.unwrap_or_else(|| ".".to_owned());
+    // The components before the first wildcard are the folder that the pattern leads to.
     let fixed: Vec<&str> =
         pattern.split('/').take_while(|part| !part.contains(['*', '?', '[', '{'])).collect();
     let beneath = fixed.join("/");
@@ -198,6 +199,8 @@ fn gemini(tool: &str, input: &Input) -> Option<ToolUse> {
         | "generalist"
         | "cli_help"
         | "browser_agent" => ToolUse::Agent,
+        // Gemini separates server and tool by one underscore, which both names may contain. The judge tries every
+        // split.
         name => return server_tool(name, "mcp_", "_"),
     })
 }

@@ -60,6 +60,7 @@ impl LineVisitor for Collector<'_> {
         }
         self.lines += 1;
         read_into(text, self)?;
+        // An error keeps the count, which does not matter: the whole line is refused then.
         self.lines -= 1;
         Ok(())
     }
@@ -92,6 +93,7 @@ impl LineVisitor for Collector<'_> {
     }
 
     fn file(&mut self, path: &str, access: Access) {
+        // A redirection to a device changes no file, and stands in many harmless lines.
         if !DEVICES.contains(&path) {
             self.line.literals.push(path.to_owned());
             self.line.files.push(ShellFile { path: path.to_owned(), access });
@@ -99,6 +101,7 @@ impl LineVisitor for Collector<'_> {
     }
 
     fn folder(&mut self, path: &str) {
+        // A relative `cd` in a loop leads somewhere else each time.
         self.line.folder_varies |= self.repeats;
         self.line.folders.push(path.to_owned());
     }

@@ -107,6 +107,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
             if length > self.limits.max_line_bytes {
                 return self.read_long_line(start, hits, &mut wanted);
             }
+            // The chunk doubles, so that a long line is read in a number of steps that grows with its logarithm.
             start = self.position.saturating_sub(2 * length as u64);
             let length = usize::try_from(self.position - start).unwrap_or(usize::MAX);
             self.source.fill(&mut self.buffer, start, length)?;
@@ -131,6 +132,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         let carried = carried.unwrap_or_default();
         let top = self.position - carried.len() as u64;
         let chunk = self.limits.chunk_bytes as u64;
+        // Aligned reads match the pages of the cache and the requests of the prefetching thread.
         let start = top.saturating_sub(chunk) / chunk * chunk;
         self.source.fill(&mut self.spare, start, usize::try_from(top - start).unwrap_or(usize::MAX))?;
         self.spare.extend_from_slice(carried);
@@ -229,6 +231,7 @@ impl<'a, S: ReadAt + ?Sized> BackwardReader<'a, S> {
         }
         let total = self.lines + lines;
         for hit in hits.iter_mut() {
+            // The number of line feeds from the end is known only after the whole region has been counted.
             hit.lines_after = total - hit.lines_after;
         }
         let rest = rest.map(|(line_start, lines)| (line_start, total - lines));

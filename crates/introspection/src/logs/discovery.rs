@@ -54,6 +54,7 @@ fn folders_with_logs(workspace: &Workspace) -> Vec<String> {
     for root in workspace.roots() {
         for folder in USUAL_FOLDERS {
             let Ok(located) = workspace.locate(&root.join(folder)) else { continue };
+            // A folder that cannot be read has no logs for the caller, so that the search goes on.
             if log_names(&located).is_empty() {
                 continue;
             }

@@ -235,6 +235,7 @@ fn limit_fields(fields: &mut Map<String, Value>) {
     if size(fields) <= MAX_CONTENT_BYTES {
         return;
     }
+    // Long texts are cut before whole fields are dropped, because the name of a field says something too.
     fields.values_mut().for_each(shorten_value);
     let mut left_out = 0;
     let mut kept = Map::new();
@@ -248,6 +249,7 @@ fn limit_fields(fields: &mut Map<String, Value>) {
         }
     }
     if left_out > 0 {
+        // No logger writes a field with this name, so that the note replaces none.
         kept.insert("...".to_owned(), format!("{left_out} fields left out").into());
     }
     *fields = kept;

@@ -54,6 +54,7 @@ fn uuid(text: &str) -> Option<usize> {
 
 /// Returns what stands for a word of letters and digits; `None` for one that stays.
 fn masked(word: &str) -> Option<String> {
+    // A word without a digit stays, even one of hexadecimal letters such as `deadbeef`.
     let digits = word.chars().filter(char::is_ascii_digit).count();
     if digits == 0 {
         return None;
@@ -84,6 +85,7 @@ fn joined_numbers(text: &str) -> String {
     let mut joined = text.to_owned();
     for separator in ['.', ':', '-', ',', '/'] {
         let pair = format!("{NUMBER}{separator}{NUMBER}");
+        // One replacement joins two numbers of three, so it is repeated until no pair is left.
         while joined.contains(&pair) {
             joined = joined.replace(&pair, NUMBER);
         }

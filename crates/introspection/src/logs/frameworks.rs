@@ -62,6 +62,7 @@ fn logrus(line: &[u8]) -> Option<TextHead> {
         b"FATA" | b"PANI" => EntryLevel::Fatal,
         _ => return None,
     };
+    // The bound keeps a line without a closing bracket from being searched to its end.
     let inner = line.get(5..line.len().min(60))?;
     let inner = inner.get(..memchr::memchr(b']', inner)?)?;
     let stamp = match WrittenTime::parse_prefix(inner) {

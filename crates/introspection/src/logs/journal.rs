@@ -44,8 +44,10 @@ pub(super) fn parse(mut bytes: &[u8]) -> JournaldEntry {
             }
             None if line.is_empty() => {}
             None => {
+                // The export format writes the length of a binary value as 64 bits in little-endian order.
                 let Some((length, rest)) = bytes.split_first_chunk::<8>() else { break };
                 let length =
+                    // A cut or damaged export may claim more bytes than there are.
                     usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX).min(rest.len());
                 export.insert(line, rest.get(..length).unwrap_or_default());
                 bytes = rest.get(length..).unwrap_or_default();

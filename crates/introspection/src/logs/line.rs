@@ -167,6 +167,7 @@ impl LineKind {
 
     /// Returns the kind of a line that is longer than the limit.
     pub(super) fn cut(self) -> Self {
+        // Only the beginning of a long line is read. The rest may hold text, so the line does not count as blank.
         let shape = if self.shape == LineShape::Blank { LineShape::Continuation } else { self.shape };
         Self { shape, next: PreviousLine::Other, is_cut: true, ..self }
     }
