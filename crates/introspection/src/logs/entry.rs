@@ -249,7 +249,7 @@ fn limit_fields(fields: &mut Map<String, Value>) {
         }
     }
     if left_out > 0 {
-        // No logger writes a field with this name, so that the note replaces none.
+        // Hardly a logger has a field of this name, so that the note replaces none.
         kept.insert("...".to_owned(), format!("{left_out} fields left out").into());
     }
     *fields = kept;
