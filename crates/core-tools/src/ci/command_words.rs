@@ -54,6 +54,7 @@ impl CommandText {
                 None => Cow::Borrowed(self),
             },
             Self::Vector(words) => match words.as_slice() {
+                // A program may have a blank in its name, and then the array is meant as it stands.
                 [word] if word.trim().contains(char::is_whitespace) && !programs.has(word) => {
                     Cow::Owned(Self::Line(word.clone()))
                 }
@@ -89,6 +90,7 @@ fn json_words(line: &str) -> Option<Vec<String>> {
     if !(line.starts_with('[') && line.ends_with(']')) {
         return None;
     }
+    // Only an array of strings is a command. `[1]` and `[ -f x ]` stay lines.
     serde_json::from_str::<Vec<String>>(line).ok().filter(|words| !words.is_empty())
 }
 

@@ -158,6 +158,7 @@ fn program_not_found(program: &str, searched: &[PathBuf], nearest_name: Option<&
         searched.iter().take(MAX_FOLDERS_SHOWN).map(|folder| folder.display().to_string()).collect();
     let more = if searched.len() > MAX_FOLDERS_SHOWN { ", …" } else { "" };
     let advice = match nearest_name {
+        // A near name would mislead here: the word is right, and only a shell knows it.
         _ if is_builtin(program) => {
             ". Shells have a command of this name: give the whole line as `command`, with \"shell\": true"
                 .to_owned()

@@ -103,6 +103,7 @@ impl Commands {
         })?;
         let timeout = effective_timeout(input.timeout_ms, DEFAULT_TIMEOUT, max_timeout)?;
         let max_bytes = input.max_output_bytes.unwrap_or(DEFAULT_OUTPUT_BYTES);
+        // More is captured than is shown, so that the caller can read the rest later.
         let captured = capture_bytes(max_bytes).max(KEPT_OUTPUT_BYTES);
         let limits = Limits::default().timeout(timeout).capture(captured);
         let command = command.limits(limits).cancel(cancel.clone());

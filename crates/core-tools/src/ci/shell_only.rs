@@ -85,6 +85,7 @@ impl ShelllessLine<'_> {
             return with_shell;
         }
         let literal = json!({ "command": self.words() }).to_string();
+        // A long call would only repeat what the caller has just written.
         if literal.len() > MAX_CALL_BYTES {
             return format!("{with_shell}. If it is meant as it stands, give `command` as an array of words");
         }
@@ -136,6 +137,7 @@ impl ShelllessLine<'_> {
         let command = CommandLine::parse(rest).ok()?;
         let [folder] = before.args.as_slice() else { return None };
         let is_plain = before.shell_syntax().is_none()
+            // `cd -` and options of `cd` name no folder.
             && !folder.starts_with('-')
             && command.shell_syntax_but_globs().is_none()
             && !is_builtin(&command.program);

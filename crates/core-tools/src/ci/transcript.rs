@@ -66,6 +66,7 @@ impl Transcript {
         let line = self.redactor.line(&clean(&String::from_utf8_lossy(&bytes)));
         self.end += line.len() as u64;
         self.lines.push_back(line);
+        // The last line always stays, so that even a line longer than the transcript can be read.
         while self.end - self.start > MAX_TRANSCRIPT_BYTES && self.lines.len() > 1 {
             if let Some(oldest) = self.lines.pop_front() {
                 self.start += oldest.len() as u64;
@@ -97,6 +98,7 @@ impl Transcript {
             if next > from {
                 // A cursor within a line is one that a cut left there: lines are masked, so no cut opens one.
                 let skipped = usize::try_from(from.saturating_sub(position)).unwrap_or(usize::MAX);
+                // The cursor is a number of the caller, which may point into a character.
                 let rest = &line[line.ceil_char_boundary(skipped)..];
                 let room = max_bytes - text.len();
                 if rest.len() > room {
@@ -127,6 +129,7 @@ impl Transcript {
     pub(super) fn contains_since(&self, position: u64, text: &str) -> bool {
         let mut line_end = self.end;
         for line in self.lines.iter().rev() {
+            // Older lines were searched by an earlier call already.
             if line_end <= position {
                 break;
             }

@@ -134,6 +134,7 @@ pub fn find_files(
     let mut keys: Vec<Vec<u8>> = finders.into_iter().flat_map(|finder| finder.first).collect();
     // Each thread kept the first of its own; the first of all are among them.
     keys.sort_unstable();
+    // A thread knows nothing of the finds of the others, so that the limit is applied once more to all.
     keys.truncate(max_results);
     let start = start.display_path();
     // A caller that gives a number of its own wants that many, however long they are.
@@ -229,6 +230,7 @@ impl WalkVisitor for FileFinder<'_> {
         if is_other_folder {
             if self.globs.match_entry(entry.name, &self.path) {
                 entry.write_key(&mut self.key);
+                // The first in order is kept, whatever order the threads come in.
                 if self.folder.as_ref().is_none_or(|folder| *folder > self.key) {
                     self.folder = Some(self.key.clone());
                 }
@@ -238,6 +240,7 @@ impl WalkVisitor for FileFinder<'_> {
         if self.globs.match_entry(entry.name, &self.path) {
             self.total += 1;
             entry.write_key(&mut self.key);
+            // The key is copied only for an entry that stays, since most entries of a large tree do not.
             if self.first.len() < self.max_results {
                 self.first.push(self.key.clone());
             } else if let Some(mut last) = self.first.peek_mut()

@@ -83,6 +83,7 @@ fn key_lines_around(mut source: impl BufRead, numbers: &[u64], redactor: &Redact
         }
         if text.len() > MAX_CONTEXT_BYTES {
             found.extend(redactor.key_lines(&text));
+            // The last lines stay as the context of those that follow, so that a key across the cut is found.
             let kept = memchr::memrchr_iter(b'\n', text.as_bytes()).nth(KEY_CONTEXT_LINES);
             text.drain(..kept.map_or(0, |newline| newline + 1));
         }
@@ -105,6 +106,7 @@ fn read_line(source: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
         is_begun = true;
         let newline = memchr::memchr(b'\n', block);
         let piece = &block[..newline.unwrap_or(block.len())];
+        // The rest of a long line is read and dropped, since a line of a key is never so long.
         line.extend_from_slice(&piece[..piece.len().min(MAX_LINE_BYTES - line.len())]);
         let used = newline.map_or(block.len(), |newline| newline + 1);
         source.consume(used);

@@ -219,6 +219,7 @@ impl DirectoryLister<'_> {
         };
         let mut held = Vec::new();
         for entry in entries {
+            // A look at the token for every entry would cost as much as reading the entry.
             if self.total.is_multiple_of(1024) && self.cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }
@@ -254,6 +255,7 @@ impl DirectoryLister<'_> {
         if name.to_str().is_none() {
             self.non_utf8_names += 1;
         }
+        // A file that was removed since it was listed stays in the list, without details.
         let metadata = if self.details { folder.metadata(name).ok() } else { None };
         ListedEntry {
             name: display_name,

@@ -145,11 +145,13 @@ impl MultipleFiles {
         self.files.iter().filter(|file| matches!(file, FileReadOutcome::Error { .. })).count()
     }
 
-    /// Masks the lines of private keys by what stands around them in the files that `input` names.
-    pub fn mask_key_lines(&mut self, workspace: &Workspace, input: &ReadMultipleFiles, redactor: &Redactor) {
-        for (named, outcome) in input.paths.iter().zip(&mut self.files) {
+    /// Masks the lines of private keys by what stands around them in the files.
+    pub fn mask_key_lines(&mut self, workspace: &Workspace, redactor: &Redactor) {
+        for outcome in &mut self.files {
             if let FileReadOutcome::File(file) = outcome {
-                file.mask_key_lines(workspace, named.path(), redactor);
+                // The path of the result counts, because one glob of the input stands for several files.
+                let path = file.path.clone();
+                file.mask_key_lines(workspace, &path, redactor);
             }
         }
     }
@@ -236,9 +238,12 @@ fn expand_globs<'a>(
         };
         let is_glob = path.contains(['*', '{', '?', '['])
             && !path.starts_with('/')
+            // Frameworks use brackets in names of files, such as `[id].tsx`, so that an existing path is taken as it
+            // stands.
             && workspace.locate(path).is_ok_and(|path| !path.is_there());
         let mut search = FindFiles::new(path.as_str());
-        search.max_results = Some(MAX_FILES as i64);
+        // One more than the limit, so that a glob which matches too many files is refused and not cut.
+        search.max_results = Some(MAX_FILES as i64 + 1);
         let found = match is_glob {
             true => find_files(workspace, &search, cancel)?.paths,
             false => Vec::new(),
@@ -280,6 +285,7 @@ fn share_of_large(mut sizes: Vec<usize>) -> Option<usize> {
     sizes.sort_unstable();
     let (count, mut free_bytes) = (sizes.len(), MAX_TEXT_BYTES);
     for (index, size) in sizes.into_iter().enumerate() {
+        // The sizes are sorted, so that each small file leaves what it does not use to the larger ones.
         let share = free_bytes / (count - index);
         if size > share {
             return Some(share);
@@ -368,9 +374,11 @@ mod tests {
         for index in 0..101 {
             project.put(&format!("many/{index}"), "");
         }
-        let input = ReadMultipleFiles::new(["many/*", "p/a.ts"]);
-        let error = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap_err();
-        assert!(error.to_string().contains("more than 100 files"), "{error}");
+        for paths in [&["many/*"][..], &["many/*", "p/a.ts"]] {
+            let input = ReadMultipleFiles::new(paths.iter().copied());
+            let error = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap_err();
+            assert!(error.to_string().contains("more than 100 files"), "{error}");
+        }
     }
 
     #[cfg(feature = "context")]

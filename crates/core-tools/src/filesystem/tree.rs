@@ -181,6 +181,7 @@ impl TreeRenderer<'_> {
             } else {
                 self.files += 1;
             }
+            // The folder is opened by its handle, so that a link which takes its place cannot lead elsewhere.
             let child = if directory && name != ".git" { folder.child(&name).ok() } else { None };
             let descend = level + 1 < depth;
             // Marked as not shown only if there is something in it.
@@ -223,6 +224,7 @@ impl TreeRenderer<'_> {
         let mut kept = Vec::new();
         let mut entry_path = Vec::new();
         for entry in entries {
+            // A look at the token for every entry would cost as much as reading the entry.
             if self.examined.is_multiple_of(1024) && self.cancel.is_cancelled() {
                 return Err(Error::Cancelled);
             }

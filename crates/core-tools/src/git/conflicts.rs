@@ -91,6 +91,7 @@ fn conflict_text(text: &[u8], max_bytes: usize) -> String {
 fn content_of(path: &ConfinedPath) -> Vec<u8> {
     let Ok((file, _)) = path.open_read() else { return Vec::new() };
     let mut content = Vec::new();
+    // The markers are a hint for the caller, so that an unreadable file is listed without them.
     match file.take(MAX_SEARCHED_BYTES).read_to_end(&mut content) {
         Ok(_) if !content.contains(&0) => content,
         _ => Vec::new(),
@@ -130,6 +131,7 @@ impl Git {
                 true => String::new(),
                 false => conflict_text(&content, free_bytes),
             };
+            // The files share one budget, in the order of git. Later files are listed with their lines alone.
             free_bytes = free_bytes.saturating_sub(text.len());
             let path = relative_to(&repository.prefix, path);
             conflicts.push(Conflict { text, ..Conflict::new(path, kind_of(*stages), lines) });
@@ -156,6 +158,7 @@ impl Git {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         if !files.is_empty() {
+            // Staging marks a conflict as resolved. After that git itself would commit the markers.
             self.refuse_markers(repository, files, cancel).await?;
         }
         self.stage(repository, Staging::Named(files), action, cancel).await.map(drop)

@@ -79,6 +79,7 @@ impl Git {
         paths: &[String],
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
+        // One process compares all commits, since starting git takes longer than a comparison.
         let names: String = commits.iter().map(|commit| format!("{}\n", commit.commit)).collect();
         let invocation = GitInvocation::new(repository, GitAccess::Read, cancel, &OPTIONS).stdin(names);
         let invocation = if paths.is_empty() { invocation } else { invocation.paths(paths) };
@@ -87,6 +88,7 @@ impl Git {
         for commit in commits {
             let entries = by_commit.remove(&commit.commit).unwrap_or_default();
             let mut diff = diff::parse(&entries, &repository.prefix);
+            // The totals were counted over all files before the list is cut.
             diff.files.truncate(MAX_FILES);
             commit.stat = Some(CommitStat {
                 files: diff.files,

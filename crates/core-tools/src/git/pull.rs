@@ -103,6 +103,7 @@ impl Git {
         if ahead > 0 && commits > 0 {
             return Err(Error::Diverged { branch, tracked, ahead, behind: commits });
         }
+        // Fetching is done even if nothing moves, so that the caller learns what is new at the remote.
         if commits > 0 {
             self.move_forward(&repository, &head, &target, cancel).await?;
         }
@@ -118,6 +119,7 @@ impl Git {
         target: &str,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
+        // Both checks come before git writes anything, because a refused pull must leave the files as they were.
         self.refuse_configured_programs(repository, "git_pull", cancel).await?;
         let written = self.differing_paths(repository, head, target, cancel).await?;
         self.check_written(repository, &written, "git_pull", cancel).await?;

@@ -83,6 +83,7 @@ fn parse_line(line: &str) -> Option<PushedReference> {
         "*" => PushStatus::New,
         "=" => PushStatus::UpToDate,
         "!" => PushStatus::Rejected,
+        // Other lines are the name of the remote and `Done`.
         _ => return None,
     };
     let (local, remote) = fields.next()?.split_once(':')?;

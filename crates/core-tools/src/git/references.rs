@@ -145,6 +145,7 @@ impl Git {
     ) -> Result<Vec<ReferenceChange>, Error> {
         let mut changes = compare(before, after);
         let changed = changes.iter_mut().filter(|change| change.change == ReferenceChangeKind::Changed);
+        // The rest keeps the kind `Changed`, which claims nothing about its commits.
         for change in changed.take(MAX_COUNTED) {
             let (Some(from), Some(to)) = (&change.from, &change.to) else { continue };
             let (lost, gained) = self.divergence(repository, from, to, cancel).await?;

@@ -66,6 +66,7 @@ impl BackgroundCommands {
     }
 
     fn find(&self, id: u32, owner: &str) -> Result<Arc<BackgroundCommand>, CommandError> {
+        // The lock is held until the end, so that the list of known ids is of the same moment as the miss.
         let table = self.table();
         // The answer for a command of another owner is the same as for a command that does not exist.
         match table.processes.get(&id).filter(|process| process.owner == owner) {
@@ -87,6 +88,7 @@ impl BackgroundCommands {
         table.last_id += 1;
         let process = Arc::new(new(table.last_id));
         table.processes.insert(process.id, Arc::clone(&process));
+        // The table grows only here, so that here is the place to keep it bounded.
         table.forget_oldest_ended(&process.owner);
         process
     }
@@ -112,6 +114,7 @@ impl BackgroundCommands {
         let line = self.commands.display_line(command);
         let output = MaskedCommandOutput::of_masked(&self.commands.redactor, &text);
         let kept = self.add(|id| BackgroundCommand::ended(id, owner, line, report, output));
+        // Kept outputs have a limit of their own: a few large ones must not push out the ended commands.
         self.table().forget_oldest_kept(owner);
         report.notes.push(format!(
             "what is left out is kept for a while: read_command_output {{\"id\": {}, \"cursor\": {cut_at}}} begins there",
@@ -157,6 +160,7 @@ impl BackgroundCommands {
         let process = self.find(input.id, owner)?;
         let text = input.text.as_deref().unwrap_or_default();
         let close = input.close == Some(true);
+        // The state is taken before the write, because the reply may come before the write returns.
         let seen = process.changes();
         let written = process.write_input(text, close).await.map_err(|(written, source)| {
             CommandError::InputNotTaken { id: input.id, written, remaining: text.len() - written, source }
@@ -190,6 +194,7 @@ impl BackgroundCommands {
         self.table().processes.retain(|_, process| {
             let is_kept = process.owner != owner;
             if !is_kept {
+                // The end is not awaited: the lock of the table is held, and the caller is gone.
                 process.begin_end(DEFAULT_GRACE);
             }
             is_kept

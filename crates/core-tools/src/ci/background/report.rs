@@ -39,6 +39,7 @@ impl StartedCommand {
 
     /// Returns true if the command ended before what was waited for came.
     pub fn is_failed(&self) -> bool {
+        // A command that still runs may become ready later, and is no failure.
         self.ready == Some(false) && self.state != BackgroundStatus::Running
     }
 }

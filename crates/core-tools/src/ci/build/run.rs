@@ -16,6 +16,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+// A first build of a large project with its dependencies takes minutes.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// The number of diagnostics in a report.
 const MAX_DIAGNOSTICS: usize = 100;
@@ -89,6 +90,7 @@ pub async fn build(
         diagnostic.relative_to(&prefix);
     }
     let success = last.as_ref().is_some_and(Output::success);
+    // A script may end with another command, whose exit code hides that of the compiler.
     if success && errors > 0 {
         notes.push(format!(
             "the exit code is 0, though {errors} errors were told: it may have been swallowed"
@@ -103,6 +105,7 @@ pub async fn build(
         errors,
         warnings,
         diagnostics,
+        // With diagnostics the output would tell the same errors a second time.
         output: (!success && errors == 0).then(|| last_bytes(&commands.redact(&text))),
         notes,
     })
@@ -131,6 +134,7 @@ impl BuildRun<'_> {
         let command = self.commands.command_in(program, self.target.project.folder())?;
         let command = command
             .env("CARGO_TERM_COLOR", "never")
+            // Colours and a progress bar would stand in the lines that are parsed.
             .env("CARGO_TERM_PROGRESS_WHEN", "never")
             .args(arguments.iter())
             .limits(limits)
@@ -163,6 +167,7 @@ impl BuildRun<'_> {
 /// Returns the output without cargo's JSON messages.
 fn printed_for_people(output: &Output) -> String {
     let (stdout, stderr) = (output.stdout.clean(), output.stderr.clean());
+    // The diagnostics in cargo's messages are reported already, in a readable form.
     let lines = stdout.lines().filter(|line| !line.starts_with("{\"reason\":")).chain(stderr.lines());
     lines.flat_map(|line| [line, "\n"]).collect()
 }

@@ -68,6 +68,7 @@ const MAX_MESSAGE_BYTES: usize = 4_000;
 impl Diagnostic {
     /// Creates a message without a place and a code, cut to 4,000 bytes.
     pub(super) fn new(severity: DiagnosticSeverity, message: &str) -> Self {
+        // A message about generic types can have thousands of lines, and says what is wrong at its beginning.
         let message = message[..message.floor_char_boundary(MAX_MESSAGE_BYTES)].to_owned();
         Self { file: None, line: None, column: None, severity, code: None, message }
     }

@@ -83,6 +83,7 @@ fn credential(rule: &CredentialRule, means: &GatewayMeans<'_>) -> Result<HostCre
 }
 
 fn real_path(path: &Path) -> PathBuf {
+    // A file that does not exist has no other path. Reading it fails later with the reason.
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
@@ -95,11 +96,14 @@ fn certificates(path: &Path) -> Result<String, CredentialError> {
 /// Returns the certificates of the authorities that this system trusts. Empty where it has none.
 fn system_roots(runner: &Runner) -> Result<String, CredentialError> {
     if let Some(named) = runner.environment_value(BUNDLE_VARIABLE).filter(|value| !value.is_empty()) {
+        // Programs behind the proxy would trust this file too, so that both sides agree.
         return certificates(Path::new(named));
     }
     for path in SYSTEM_BUNDLES.map(Path::new) {
         match certificates(path) {
             Err(CredentialError::Certificates { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
+            // Another error than a missing file is reported, because a system with two bundles may trust different
+            // authorities in them.
             found => return found,
         }
     }

@@ -52,6 +52,7 @@ impl GatewayFiles {
         if authorities.is_none() && ssh_proxy.is_none() {
             return Ok(None);
         }
+        // Programs may write the folder `temp` itself, and must not change the script or the certificates.
         let folder = PrivateTempDir::new_in(temp.parent().unwrap_or(temp))?;
         let write = |name: &str, content: &str| -> io::Result<PathBuf> {
             let path = folder.path().join(name);

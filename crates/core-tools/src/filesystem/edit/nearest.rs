@@ -57,6 +57,7 @@ fn lines_without_blanks(text: &[u8], wanted: &str) -> Option<(usize, usize)> {
         positions.push(position);
     }
     let found = memmem::find(&kept, &wanted)?;
+    // Line numbers are counted for the two ends of the match alone, and not for each position.
     let line_at = |position: usize| memchr_iter(b'\n', &text[..position]).count();
     Some((line_at(positions[found]), line_at(positions[found + wanted.len() - 1])))
 }
@@ -84,6 +85,7 @@ pub(in crate::filesystem) fn most_similar_line(lines: &[&str], wanted: &str) -> 
         let score = strsim::sorensen_dice(line, wanted);
         (score >= MIN_SIMILARITY).then_some((index, score))
     });
+    // Only a higher score replaces the best, so that the first of equal lines stays.
     scores.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(index, _)| index)
 }
 

@@ -103,6 +103,7 @@ impl EditFile {
             let changes = self.edits.iter().map(|edit| EditChange::Replace {
                 old: &edit.old_string,
                 new: &edit.new_string,
+                // A flag outside the list is meant for all edits of the list.
                 all: edit.replace_all || self.replace_all,
             });
             return Ok(changes.collect());

@@ -33,6 +33,7 @@ impl FileSecrets {
             secrets.by_beginning.entry(*beginning).or_default().push(value.to_owned());
         }
         for values in secrets.by_beginning.values_mut() {
+            // The longest value comes first: a shorter one that begins alike would leave the rest of it visible.
             values.sort_by_key(|value| std::cmp::Reverse(value.len()));
             values.dedup();
         }
@@ -62,6 +63,7 @@ impl FileSecrets {
         if self.by_beginning.is_empty() {
             return true;
         }
+        // A secret that covers this place can begin at most its own length before it.
         let starts = from.saturating_sub(self.longest)..to.max(from + 1);
         let secrets = starts.filter_map(|start| Some((start, start + self.longest_at(text, start)?.len())));
         let touches = |(start, end): (usize, usize)| {

@@ -111,6 +111,7 @@ impl OutlineDefinition {
         } else {
             format!("{}-{}", self.first_line, self.last_line)
         };
+        // A method of Java or C++ has no keyword of its own, and only then the kind is written.
         let is_told = self.signature.split([' ', '(', '<', '!']).any(|word| KEYWORDS.contains(&word));
         let kind = if is_told { String::new() } else { format!("{} ", self.kind) };
         format!("{indent}{lines} {kind}{}\n", self.signature)

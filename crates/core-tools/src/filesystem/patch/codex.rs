@@ -57,6 +57,7 @@ impl<'a> PatchParser<'a> {
         self.next += 1;
         if let Some(path) = header.strip_prefix(ADD) {
             let path = self.path(path)?;
+            // In this form a file that exists is replaced, as Codex itself does.
             return Ok(FilePatch::Add { path, content: self.added_text(), overwrite: true });
         }
         if let Some(path) = header.strip_prefix(DELETE) {
@@ -140,6 +141,7 @@ impl<'a> PatchParser<'a> {
         }
         while let Some(line) = self.peek() {
             let parsed = match line.as_bytes().first() {
+                // Models and editors strip the blank of an empty context line.
                 None => HunkLine::Context(String::new()),
                 Some(b' ') => HunkLine::Context(line[1..].to_owned()),
                 Some(b'+') => HunkLine::Add(line[1..].to_owned()),

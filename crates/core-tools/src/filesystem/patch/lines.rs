@@ -49,6 +49,7 @@ impl Leniency {
             Self::Indentation => Cow::Borrowed(text.trim_ascii()),
             Self::Punctuation => {
                 let text = String::from_utf8_lossy(text);
+                // The text is trimmed again below, because a typographic blank at its ends has become a plain one.
                 let plain: String = text.trim().chars().map(plain_character).collect();
                 Cow::Owned(plain.trim().as_bytes().to_vec())
             }
@@ -92,6 +93,7 @@ impl<'a> PatchedFileLines<'a> {
 
     /// Returns the parts of the lines that are compared.
     pub(super) fn keys(&self, leniency: Leniency) -> &[Cow<'a, [u8]>] {
+        // Most patches fit exactly, so that the keys of the other levels are never computed.
         self.keys[leniency as usize]
             .get_or_init(|| self.lines.iter().map(|line| leniency.key(line.text)).collect())
     }

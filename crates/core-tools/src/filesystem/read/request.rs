@@ -130,6 +130,7 @@ impl ReadLineSelection {
     /// Returns this selection with at most as many lines as are numbered in one answer.
     pub(in crate::filesystem) fn for_numbering(self) -> Self {
         match self {
+            // The numbers of very short lines would take more than the share of the bytes that is set aside for them.
             Self::From { first, lines } => Self::From { first, lines: lines.min(DEFAULT_LINES) },
             Self::Last(lines) => Self::Last(lines.min(DEFAULT_LINES)),
         }

@@ -88,6 +88,7 @@ fn run(
         worker.search_one(start)?;
         (worker.into_matches(), 0)
     };
+    // A search that is cancelled within a file ends early, and its counts would be wrong.
     if cancel.is_cancelled() {
         return Err(Error::Cancelled);
     }
