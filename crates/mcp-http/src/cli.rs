@@ -38,6 +38,7 @@ pub(crate) fn command(program: Program) -> clap::Command {
     let command =
         Cli::command().version(program.version).mut_arg("toolsets", |argument| argument.help(toolsets));
     let command = help::with_short_global_options(command, DEFAULT_NAME);
+    // The texts name the program already, and walking through all of them takes time at every start.
     if program.name == DEFAULT_NAME {
         return command;
     }

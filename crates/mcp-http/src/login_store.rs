@@ -63,6 +63,7 @@ impl BrowserLoginStore {
         table.retain(|_, login| login.expires_at > now);
         if table.len() >= MAX_LOGINS {
             let oldest = table.iter().min_by_key(|(_, login)| login.expires_at).map(|(key, _)| *key);
+            // Signing in needs a valid token, so that the limit bounds the memory and locks nobody out.
             oldest.and_then(|key| table.remove(&key));
         }
         table.insert(key(&id), Login { bearer: bearer.to_owned(), form_secret, expires_at: now + LIFETIME });
@@ -98,6 +99,8 @@ fn key(id: &str) -> [u8; 32] {
 
 fn set_cookie(id: &str, max_age: Duration, is_https: bool) -> String {
     let secure = if is_https { "; Secure" } else { "" };
+    // Scripts cannot read the cookie, and other sites cannot send it. Over plain HTTP a browser would drop a secure
+    // cookie.
     format!("{COOKIE_NAME}={id}; Path=/ui; Max-Age={}; HttpOnly; SameSite=Strict{secure}", max_age.as_secs())
 }
 

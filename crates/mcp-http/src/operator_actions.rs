@@ -48,6 +48,7 @@ pub(crate) fn stop_call(app: App, by: &Caller, call: &RunningCall) {
 /// Revokes the token `name`, for `by`. It is refused from this moment on, whether or not its file can be changed.
 pub(crate) async fn revoke_token(app: App, by: &Caller, name: &str) -> Revocation {
     let Some((before, after)) = app.authenticator.revoke_token(name) else { return Revocation::NoToken };
+    // The token ends in this process first, so that a file which cannot be changed delays nothing.
     end_programs_of(app, before.revoke_missing(&after));
     tracing::warn!("{} revokes the token {name} on the page", by.principal().unwrap_or_default());
     let changed = remove_from_file(app, name.to_owned()).await;

@@ -18,6 +18,7 @@ impl TimeSpan {
     /// Returns the number of its pieces.
     pub(crate) fn pieces(self) -> usize {
         match self {
+            // The numbers of pieces make a chart of about a hundred bars in both spans.
             Self::Hour => 120,
             Self::Day => 96,
         }
@@ -108,6 +109,7 @@ pub(super) fn change_counts(
     if let Some(counts) = counts.get_mut(name) {
         return change(counts);
     }
+    // Callers choose the names of tools that do not exist, so that the number of names must be bounded.
     let name = if counts.len() < MAX_NAMES { name } else { OTHERS };
     change(counts.entry(name.to_owned()).or_default());
 }

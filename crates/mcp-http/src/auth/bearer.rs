@@ -70,6 +70,7 @@ fn with_checksum(text: &str) -> String {
 /// Returns the id in a token, if it has the form of one that [`generate`] makes.
 pub(crate) fn token_id(token: &str) -> Option<TokenId> {
     let rest = token.strip_prefix(PREFIX)?;
+    // A bearer is text of the client, and an index into it could lie within a character.
     let (id, secret) = rest.split_at_checked(TokenId::LENGTH)?;
     let id = TokenId(id.to_owned());
     (id.is_wellformed() && secret.starts_with('_')).then_some(id)
@@ -96,6 +97,7 @@ impl TokenHash {
 
     /// Returns true if both are the same, in a time that does not depend on where they differ.
     pub(crate) fn matches(&self, other: &Self) -> bool {
+        // The comparison takes the same time for every hash, so that its duration tells no attacker how much was right.
         self.0.ct_eq(&other.0).into()
     }
 }

@@ -62,6 +62,7 @@ impl TrackedTokens {
         match read.map_err(|source| TokenFileError::Read { path: path.to_owned(), source })? {
             TrackedText::Trusted(text) => {
                 let mut tokens = parse(&text)?;
+                // A forged token stays out even of a trusted file, because a command may have copied it into that file.
                 tokens.remove(&self.forged);
                 self.trusted = tokens.clone();
                 Ok(tokens)
@@ -79,6 +80,8 @@ impl TrackedTokens {
                             "the tokens {path} were changed and are not trusted: {cause}{repaired}. A token that was \
                              removed or changed ends, and a new one is not used"
                         );
+                        // The unknown tokens are noted before the list shrinks: a token that was only removed is not
+                        // forged.
                         self.forged.add_unknown(&tokens, &self.trusted);
                         self.trusted = self.trusted.retained(&tokens);
                         Ok(self.trusted.clone())
@@ -89,6 +92,8 @@ impl TrackedTokens {
                              {}. No token is used until a new file is in its place",
                             chain(&error)
                         );
+                        // The text cannot be compared with the tokens before, so that no token can be told from a
+                        // forged one.
                         self.trusted = ActiveTokens::default();
                         Ok(ActiveTokens::default())
                     }

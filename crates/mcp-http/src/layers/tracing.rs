@@ -30,6 +30,7 @@ pub(crate) async fn trace(
     request.span = Some(span.clone());
     let response = span.in_scope(next(request)).await;
     span.record_status(response.status());
+    // The span ends with the body, since an answer may stream for minutes after its head.
     response_guard::hold(response, Some(guard))
 }
 

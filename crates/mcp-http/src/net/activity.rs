@@ -116,6 +116,7 @@ pub(super) struct OpenRequest {
 
 impl OpenRequest {
     fn set_unread(&mut self, is_unread: bool) {
+        // Most frames follow each other at once, and the lock is taken only for a change.
         if self.is_unread != is_unread {
             self.is_unread = is_unread;
             let mut counters = self.activity.counters();
@@ -154,6 +155,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for OpenBody<B> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        // hyper polls for the next frame only when the client has taken the one before.
         self.request.set_unread(false);
         let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
         let is_last = frame.is_none() || self.body.is_end_stream();

@@ -44,6 +44,7 @@ impl Telemetry {
             let exporter = format!("OTEL_{signal}_EXPORTER");
             let endpoint = format!("OTEL_EXPORTER_OTLP_{signal}_ENDPOINT");
             match variable(&exporter).as_deref() {
+                // The specification would send to a collector on this machine by default. Nothing is sent unasked here.
                 None => Ok(variable("OTEL_EXPORTER_OTLP_ENDPOINT").or_else(|| variable(&endpoint)).is_some()),
                 Some("otlp") => Ok(true),
                 Some("none") => Ok(false),
@@ -57,6 +58,7 @@ impl Telemetry {
         for name in ["PROTOCOL", "TRACES_PROTOCOL", "LOGS_PROTOCOL"] {
             let name = format!("OTEL_EXPORTER_OTLP_{name}");
             if let Some(value) = variable(&name).filter(|value| value != "http/protobuf") {
+                // Another protocol is an error: a server that silently sends nothing would be noticed too late.
                 return Err(TelemetryError::Protocol { variable: name, value });
             }
         }

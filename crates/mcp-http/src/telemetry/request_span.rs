@@ -93,6 +93,7 @@ impl RequestSpan {
         span.set_attribute(KeyValue::new("coretools.bytes_in", attribute_size(record.bytes_in)));
         span.set_attribute(KeyValue::new("coretools.bytes_out", attribute_size(record.bytes_out)));
         let error = match record.outcome {
+            // A span without a status counts as a success in OpenTelemetry.
             Outcome::Ok => return,
             Outcome::Failed => "tool_error",
             Outcome::NotRun => record.decision.as_str(),
@@ -130,5 +131,6 @@ impl RequestSpan {
 }
 
 fn attribute_size(bytes: usize) -> i64 {
+    // Attributes of OpenTelemetry have only signed numbers.
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -77,6 +77,7 @@ pub(super) async fn revoke(State(app): State<App>, viewer: PageViewer, form: For
 
 fn stop_call(app: App, viewer: &PageViewer, owner: &str, number: &str) -> Response {
     let call = number.parse().ok().and_then(|number| app.recent_calls.find_running(number));
+    // The owner of the call counts and not that of the form, which the browser may have changed.
     match call.filter(|call| call.principal == owner && may_end_for(viewer, owner)) {
         Some(call) => {
             operator_actions::stop_call(app, &viewer.caller, &call);
@@ -115,6 +116,7 @@ async fn stop_program(app: App, viewer: &PageViewer, owner: &str, id: u32) -> Re
     let runs_it = |host: &Host| {
         host.background_processes().iter().any(|program| program.id == id && program.principal == owner)
     };
+    // Each host has its own registry of programs, and the number alone does not tell which one it is.
     let host = app.workspaces.hosts().into_iter().find(runs_it);
     let Some(host) = host.filter(|_| may_end_for(viewer, owner)) else {
         return see_other("/ui/calls?said=gone#programs");

@@ -34,6 +34,7 @@ impl<S: Sync> FromRequest<S> for Form {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Response> {
         let refuse = |status| response::text(status, "that is no form of this page\n");
+        // A queue would let slow clients hold up the forms of everybody else.
         let Ok(_reader) = READERS.try_acquire() else {
             return Err(response::text(
                 StatusCode::SERVICE_UNAVAILABLE,
@@ -67,6 +68,7 @@ pub(super) fn parse(bytes: &[u8]) -> Option<HashMap<String, String>> {
         let mut halves = pair.splitn(2, |byte| *byte == b'=');
         let name = decode(halves.next().unwrap_or_default())?;
         let value = decode(halves.next().unwrap_or_default())?;
+        // Two values for one field mean different things to different readers, so that such a form is refused.
         if fields.insert(name, value).is_some() {
             return None;
         }

@@ -22,6 +22,7 @@ static CONTENT_SECURITY_POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
         "default-src 'none'; style-src 'sha256-{style}'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
          frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     );
+    // The fallback forbids everything, which shows at once. A missing header would allow everything.
     HeaderValue::from_str(&policy).unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"))
 });
 

@@ -22,6 +22,7 @@ pub(super) fn run(settings: &Settings, arguments: &AuditVerifyArgs) -> Result<Ex
     for source in sources(settings, arguments.from)? {
         let is_file = matches!(source, AuditSource::File(_));
         let known = checkpoint.iter().flat_map(|checkpoint| &checkpoint.chains);
+        // A checkpoint may cover both places. Chains of the other place would be reported as missing here.
         let known = known.filter(|(chain, _)| (*chain == FILE_CHAIN) == is_file);
         let known = known.map(|(chain, head)| (chain.clone(), head.clone())).collect();
         let mut verifier = ChainVerifier::with_checkpoint(Checkpoint::new(known));
@@ -32,6 +33,7 @@ pub(super) fn run(settings: &Settings, arguments: &AuditVerifyArgs) -> Result<Ex
         heads.extend(found.checkpoint().chains);
     }
     print(text.trim_end())?;
+    // A checkpoint of a changed chain would make the change look right from now on.
     if !is_intact {
         return Ok(ExitCode::from(1));
     }

@@ -51,6 +51,7 @@ fn private(path: &Path) -> Option<DoctorFinding> {
             return Some(broken("tls", format!("{}: {error}", path.display()), "correct http.tls_key"));
         }
     };
+    // Only the bits of everybody count: a group may share the key with the program that renews the certificate.
     (metadata.mode() & 0o007 != 0).then(|| {
         let mode = metadata.mode() & 0o777;
         broken("tls", format!("everybody can read the key {} (mode {mode:o})", path.display()), "chmod 0600")
@@ -91,5 +92,6 @@ fn audit(path: &Path) -> DoctorFinding {
 }
 
 fn may_write(path: &Path) -> bool {
+    // The system call also knows of read-only file systems and access control lists, which the mode does not show.
     rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
 }

@@ -57,6 +57,7 @@ fn tokens(settings: &Settings) -> Vec<DoctorFinding> {
     for token in &file.tokens {
         let rotate = || format!("`{} token rotate {}`", name(), token.name);
         match token.expires {
+            // A token without an end is allowed, and works for whoever finds it years later.
             None => findings.push(note(
                 "tokens",
                 format!("`{}` has no end", token.name),
@@ -168,6 +169,7 @@ fn database(settings: &Settings) -> Option<DoctorFinding> {
             return Some(broken("audit", chain(&error), "set the variable, as the unit of the server does"));
         }
     };
+    // Only this check needs a runtime, and one thread is enough for one question.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let checked = runtime.map(|runtime| runtime.block_on(audit_store::check(&location)));
     Some(match checked {

@@ -17,6 +17,7 @@ pub(super) fn moment(at: SystemTime) -> String {
     if ago > Duration::from_secs(12 * 3600) {
         return format!("{} ago", duration(ago));
     }
+    // The page is in UTC, as the audit is, because the zone of the browser is not known here.
     let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs() % 86_400;
     format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }

@@ -102,6 +102,7 @@ async fn search(source: &AuditSource, query: &PageQuery) -> Result<FoundEntries,
         return Err("other searches take long; try again".to_owned());
     };
     let source = source.clone();
+    // Reading the audit blocks for as long as its files are large.
     let found = tokio::task::spawn_blocking(move || source.find(&audit_query, MAX_ENTRIES)).await;
     match found {
         Ok(found) => found.map_err(|error| format!("the audit cannot be read: {}", chain(&error))),
