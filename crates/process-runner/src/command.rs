@@ -218,6 +218,7 @@ impl Command {
     /// confinement's temporary folder, if it has one; a later [`Command::env`] overrides it.
     #[must_use]
     pub fn confined(mut self, confinement: Confinement) -> Self {
+        // The usual temporary folder lies outside the confinement, where the program could not write.
         if let Some(folder) = confinement.temp_folder() {
             self = self.env("TMPDIR", folder.to_owned());
         }

@@ -220,6 +220,7 @@ impl CommandLineParser<'_> {
                 ' ' | '\t' | '\n' => {
                     self.words.extend(self.word.take());
                     if c == '\n' && !self.words.is_empty() {
+                        // A newline at the end of the text separates nothing, so it is noted when a word follows.
                         self.newline.get_or_insert(start);
                     }
                 }
@@ -299,6 +300,7 @@ impl CommandLineParser<'_> {
 
     /// Adds an unquoted character, and notes what a shell would do with it.
     fn plain(&mut self, start: usize, c: char) {
+        // Both are read before the character is added, because they are about the word before it.
         let at_start = self.word.is_none();
         let assigns = c == '=' && self.assigns();
         let word = self.word(start);
@@ -350,6 +352,7 @@ impl CommandLineParser<'_> {
 
     /// Notes shell syntax. Only the first of each kind is kept, so that a text of any length leaves few.
     fn note_syntax(&mut self, kind: ShellSyntaxKind, token: &str, position: usize) {
+        // A caller reports the first of a kind. The others would only take memory.
         if self.shell_syntax.iter().all(|noted| noted.kind != kind) {
             self.shell_syntax.push(ShellSyntax { kind, token: token.to_owned(), position });
         }

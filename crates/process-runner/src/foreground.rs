@@ -118,6 +118,7 @@ impl ForegroundRun {
         if owner.has_ended() {
             return Ok(ForegroundEnd::OwnerEnded);
         }
+        // The command stands in for this process, so that it gets the whole environment.
         let inherited = InheritedEnv::without(&[]);
         let run = RunId::next().map_err(failed)?;
         let guardian = self.guardian.clone().map(GuardianLink::new);
@@ -136,6 +137,7 @@ impl ForegroundRun {
             (Some(on_end), ForegroundEnd::Ended { status, .. }) => {
                 on_end(&ForegroundEnd::Ended { status, leftovers: tree.background() });
                 let limits = self.command.limits.clone().unwrap_or_else(Limits::unlimited);
+                // `on_end` comes before the wait, because the caller must not wait for the background.
                 tree.wait_for_background(limits.term_grace);
                 tree.end(ended_itself)
             }
@@ -203,11 +205,13 @@ pub fn end_as(end: &ForegroundEnd) -> i32 {
     match end {
         ForegroundEnd::Ended { status: ExitStatus::Exited { code }, .. } => i32::try_from(*code).unwrap_or(1),
         ForegroundEnd::Ended { status: ExitStatus::Signaled { signal, .. }, .. } => {
+            // A shell tells a signal from an exit code by how the process ended, which a code alone cannot imitate.
             foreground::die_by(*signal);
             128_i32.saturating_add(*signal)
         }
         ForegroundEnd::Ended { status: ExitStatus::Unknown, .. } => 1,
         ForegroundEnd::TimedOut | ForegroundEnd::IdleTimedOut => TIMED_OUT,
+        // The code of a process that `SIGTERM` ended: 128 and the number of the signal.
         ForegroundEnd::OwnerEnded => 143,
     }
 }

@@ -141,6 +141,7 @@ impl LeftoverTree {
                 Ok(_) => tokio::time::sleep(END_INTERVAL).await,
                 Err(_) => break, // the reaper has panicked, and another takes its place
             }
+            // `SIGTERM` is sent once. A second one makes some programs end without saving their work.
             action = MemberAction::None;
         }
         let alive = reaper::end(Arc::clone(leader)).await.map(|end| end.alive).unwrap_or_default();
@@ -187,6 +188,7 @@ impl LeftoverRegistry {
     /// and after [`close`](Self::close).
     pub(crate) fn add(&self, tree: &LeftoverTree, owner: Option<&dyn RunOwner>) -> LeftoverDecision {
         let mut trees = self.lock();
+        // The flag is read under the lock that `close` holds, so that no tree is added after the last look.
         if self.closed.load(Ordering::Acquire) {
             tree.kill();
             return LeftoverDecision::Keep;
@@ -194,6 +196,7 @@ impl LeftoverRegistry {
         trees.retain(|tree| !tree.has_ended());
         reaper::watch(Arc::clone(&tree.0));
         trees.push(tree.clone());
+        // The owner is asked without the lock, because it may look at the list of trees itself.
         drop(trees);
         let decision = owner.map_or(LeftoverDecision::Keep, |owner| owner.take_leftovers(tree.clone()));
         if matches!(decision, LeftoverDecision::End { .. }) {

@@ -238,6 +238,7 @@ const MAX_ERROR_LINE_CHARS: usize = 500;
 impl Output {
     /// Returns true if the program exited by itself with code 0.
     pub fn success(&self) -> bool {
+        // A program that was ended at a limit may still exit with code 0, and that is no success.
         self.termination == Termination::Exited { code: 0 }
     }
 

@@ -70,6 +70,7 @@ impl EndedRuns {
         ended.ends += 1;
         let end = ended.ends;
         if ended.accounts.len() >= MAX_ACCOUNTS && !ended.accounts.contains_key(&account) {
+            // The search is linear, but it runs only for a new account while the table is full.
             let oldest = ended.accounts.iter().min_by_key(|(_, (_, end))| *end);
             let oldest = oldest.map(|(account, _)| account.clone());
             oldest.and_then(|account| ended.accounts.remove(&account));

@@ -52,6 +52,7 @@ pub fn is_healthy(findings: &[DoctorFinding]) -> bool {
 
 /// Writes findings as JSON.
 pub fn json(findings: &[DoctorFinding]) -> String {
+    // The verdict stands in the JSON too, because a script may read the text and not the exit code.
     format!("{:#}", serde_json::json!({"healthy": is_healthy(findings), "findings": findings}))
 }
 

@@ -54,6 +54,7 @@ pub fn instructions(host: &Host, caller: &Caller) -> String {
     let listed = host.names(caller);
     let mut lines = vec![describe_roots(host.roots())];
     lines.extend(host.notice().map(|notice| format!("This server is {notice}.")));
+    // A sentence about a tool that is not listed would make a model call it, and fail.
     let sentences = SENTENCES.iter().filter(|(named, _)| named.iter().all(|tool| listed.contains(tool)));
     lines.extend(sentences.map(|(_, sentence)| (*sentence).to_owned()));
     if host.redactor().is_enabled() {

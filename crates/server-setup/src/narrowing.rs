@@ -53,6 +53,7 @@ impl RootNarrowing {
     /// Returns the host over what the server's roots and those of the client have in common. None if that is all of the
     /// server's, or nothing: then the operator has named other folders than the client has open.
     pub(crate) fn host(&self, offered: &[PathBuf]) -> Option<Host> {
+        // A client may offer a folder that is not there any more, which then grants nothing.
         let real: Vec<PathBuf> = offered.iter().filter_map(|root| root.canonicalize().ok()).collect();
         let shared = shared_roots(&self.settings.roots, &real);
         if shared.is_empty() {
@@ -80,6 +81,7 @@ impl RootNarrowing {
         let workspace = Arc::new(workspace_of(&self.settings, roots)?);
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let current = self.host.policy();
+        // Fewer roots may lead to the same files by other paths, so that the exclusions are checked again.
         policy::check_exclusions(&current, &self.caller, &workspace, &effects)?;
         let confine = confinement::confine(&self.settings, &workspace, &current, &self.caller, &self.facts)?;
         let environment =

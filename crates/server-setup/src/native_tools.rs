@@ -91,6 +91,7 @@ impl NativeToolHost {
             audit: audit::open(&settings)?,
             redactor: settings.redactor.clone(),
             variables: std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
+            // A relative home folder would mean another folder after every `cd`.
             home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
             is_unrestricted,
             policy: loaded.policy,
@@ -177,6 +178,7 @@ impl NativeToolHost {
         let began = Instant::now();
         let mut decision = self.judge().judge_command(words, folder);
         let mut approval = None;
+        // A grant is redeemed only where it is needed, so that an allowed command does not use it up.
         if let (HookVerdict::Ask, Some(id)) = (decision.verdict, grant) {
             match self.redeem(id, words, folder) {
                 Ok(answer) => {
@@ -230,6 +232,8 @@ impl NativeToolHost {
 
     /// Returns the identity of a command: the caller, every word, and the folder it runs in.
     fn fingerprint(&self, words: &[String], folder: &Path) -> CallFingerprint {
+        // The same folder under another name must have the same fingerprint. A missing folder fails later, at the
+        // start.
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let arguments = Map::from_iter([
             ("command".to_owned(), json!(words)),
@@ -404,6 +408,7 @@ impl NativeToolHost {
 
 /// Returns true for the names of arguments, which are the client's.
 fn is_parameter(name: &str) -> bool {
+    // A client decides the names of its arguments, so that only what looks like a name is recorded.
     name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 

@@ -131,7 +131,9 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     deferred.set(confine);
     let environment = environment::for_caller(&settings, &runner, &loaded.policy, &caller, &facts);
     let environment_summary = environment.to_string();
+    // The tools hold the deferred value already, and no call can come before the host below exists.
     deferred_environment.set(environment);
+    // A reload of the policy gets the same check as the start, with the roots and the caller of the start.
     let policy_check = {
         let (workspace, effects, caller) = (Arc::clone(&workspace), effects.clone(), caller.clone());
         PolicyCheck::new(move |policy| policy::check_exclusions(policy, &caller, &workspace, &effects))

@@ -165,6 +165,7 @@ impl Error {
                 "a type of the statement cannot be read here, such as a multirange ({source}); write `::text` behind \
                  each column or parameter of that type"
             ),
+            // The other messages of sqlx may show the URL with its password.
             _ => "the database did not answer".to_owned(),
         })
     }
@@ -209,6 +210,7 @@ fn certificate_fault(error: &std::io::Error) -> Option<&'static str> {
     if !message.contains("certificate") {
         return None;
     }
+    // The words changed between versions of rustls, so that both spellings are looked for.
     let has = |word: &str| message.to_ascii_lowercase().contains(word);
     Some(match () {
         () if has("unknownissuer") => {

@@ -110,6 +110,7 @@ impl DbBridge {
 
     /// Returns the time limit of the statement: 10 seconds by default, 600 at most.
     pub(super) fn time_limit(&self) -> Duration {
+        // The schema has the same maximum, but a caller of the library gets no check by the schema.
         self.timeout_ms.map_or(DEFAULT_TIME_LIMIT, Duration::from_millis).min(MAX_TIME_LIMIT)
     }
 
@@ -164,6 +165,7 @@ fn refuse_rounded(param: &Value) -> Result<(), Error> {
         Value::Array(list) => list.iter().try_for_each(refuse_rounded),
         Value::Number(number) if number.is_f64() => {
             let real = number.as_f64().unwrap_or_default();
+            // The shortest text that reads back as the same number shows how many digits were kept.
             let text = format!("{real:e}");
             let digits = text.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
             if real.abs() < FIRST_ROUNDED || digits <= EXACT_DIGITS {

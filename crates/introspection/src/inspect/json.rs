@@ -82,6 +82,7 @@ struct PendingOutlineValue<'a> {
 
 impl<'a> PendingOutlineValue<'a> {
     fn child(self, value: &'a Value, node: usize, is_secret: bool) -> Self {
+        // What lies beneath a secret name is secret as well, whatever its own name is.
         Self { value, node, depth: self.depth + 1, is_secret: self.is_secret || is_secret }
     }
 }

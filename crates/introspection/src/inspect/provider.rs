@@ -182,6 +182,7 @@ impl StateRequest<'_> {
         }
         let mut matching = self.processes().iter().filter(|process| runtimes.contains(&process.runtime));
         match (matching.next(), matching.next()) {
+            // The next provider may know the value, so that nothing found is not yet a failure.
             (None, _) => Err(ProviderError::NotAsked("none runs under the roots")),
             (Some(process), None) => Ok(process.clone()),
             (Some(first), Some(second)) => {

@@ -132,6 +132,7 @@ impl ValueTree {
         self.bytes += name.len() + 4;
         if let Some(TreeNode::Members(members)) = self.nodes.get_mut(object) {
             let mut name = name.to_owned();
+            // An object has at most 50 members here, so that a search is faster than a set of names.
             while members.iter().any(|(known, _)| *known == name) {
                 name.push('\'');
             }

@@ -217,6 +217,7 @@ fn hot_lines(tree: &CallTree, cost: &FunctionCost<'_>, whole: u64) -> Vec<HotLin
 /// Returns the name of the function that a line before the beginning of `function` is in: its code runs within that of
 /// `function`.
 fn inlined_function(tree: &CallTree, function: &ProfiledFunction, file: &str, line: u32) -> Option<String> {
+    // Code of the function itself cannot stand before its beginning.
     function.line.filter(|start| line < *start)?;
     // Of a module, the code outside of functions begins at its first line.
     let inlined = tree.function_at(file, line).filter(|inlined| inlined.function != "(anonymous)");

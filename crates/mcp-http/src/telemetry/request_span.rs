@@ -93,7 +93,7 @@ impl RequestSpan {
         span.set_attribute(KeyValue::new("coretools.bytes_in", attribute_size(record.bytes_in)));
         span.set_attribute(KeyValue::new("coretools.bytes_out", attribute_size(record.bytes_out)));
         let error = match record.outcome {
-            // A span without a status counts as a success in OpenTelemetry.
+            // By the conventions of OpenTelemetry, a call that succeeded leaves the status unset.
             Outcome::Ok => return,
             Outcome::Failed => "tool_error",
             Outcome::NotRun => record.decision.as_str(),

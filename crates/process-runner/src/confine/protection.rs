@@ -138,6 +138,7 @@ impl fmt::Display for ConfinementStatus {
         }
         write!(f, "level `{}`", self.level)?;
         let layer = |protection: &Protection| match protection.level() {
+            // The strictest level is a longer filter of system calls, and no mechanism of its own.
             ConfinementLevel::Strict => ConfinementLevel::SystemCalls,
             level => level,
         };

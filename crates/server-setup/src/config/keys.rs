@@ -192,6 +192,7 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
     }
     /// The longest time that a key takes, in milliseconds: a day.
     const MAX_TIME: u64 = 86_400_000;
+    // Each table is borrowed on its own, so that the arms of one `match` can borrow different tables.
     let (limits, commands, redaction) = (&mut config.limits, &mut config.commands, &mut config.redaction);
     let http = &mut config.http;
     Some(match key {
@@ -414,6 +415,7 @@ pub(super) fn set_text(
         return Err(Error::Value { location, key: key.to_owned(), expected, found });
     }
     if let Some(folders) = folders(config, key) {
+        // A path of a variable or a flag is relative to the folder of the process, and never to a file.
         folders.value.iter_mut().for_each(|path| *path = folder.join(&*path));
     }
     if let Some(Setting { value: Some(path), .. }) = path(config, key) {

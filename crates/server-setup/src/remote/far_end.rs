@@ -42,6 +42,7 @@ pub fn far_end_settings(
     limits: &FarEndLimits,
 ) -> Result<Settings, Error> {
     let folder = std::env::current_dir().map_err(Error::CurrentFolder)?;
+    // The configuration of this machine is not read: the server in front has decided, and the limits below narrow.
     let mut config = Config::from_forwarded(&request.configuration)?;
     if request.roles.is_empty() {
         return Err(Error::NoRole);
@@ -82,6 +83,7 @@ pub fn open_answer(server: &LocalServer, version: String) -> OpenAnswer {
     answer.roots = server.host.roots().iter().map(|root| root.display().to_string()).collect();
     answer.confinement.clone_from(&server.confinement);
     let path = std::env::var_os("PATH").unwrap_or_default();
+    // The programs are looked for and not started, because an answer must not wait for them.
     let is_there = |program: &str| std::env::split_paths(&path).any(|folder| folder.join(program).is_file());
     answer.missing = PROGRAMS.into_iter().filter(|program| !is_there(program)).map(str::to_owned).collect();
     answer

@@ -67,6 +67,7 @@ impl Provider for PythonProvider {
                     return answer(request, &process, &threads);
                 }
                 reason = output.stderr_text().trim().chars().take(500).collect();
+                // A process that has ended will not be readable at the next attempt either.
                 if !process.is_running() {
                     break;
                 }
@@ -106,10 +107,12 @@ fn variables_in(threads: &Value, file: &str) -> Map<String, Value> {
     let frames = threads.as_array().into_iter().flatten().flat_map(frames);
     let is_in_file = |frame: &&Value| {
         let name = frame.get("filename").and_then(Value::as_str).unwrap_or_default();
+        // A part of a name must not match: `a.py` is not the end of `data.py`.
         name.strip_suffix(file).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
     };
     let mut variables = Map::new();
     for (name, value) in frames.filter(is_in_file).flat_map(locals) {
+        // The frames come from the inside out, so that the innermost function of a name wins.
         variables.entry(name).or_insert(value);
     }
     variables

@@ -21,7 +21,7 @@ impl Resource {
     /// Returns a resource that is counted; none where there is no limit.
     fn counted(name: &str, (used, total): (u64, u64), what: &str) -> Option<Self> {
         let free = total.saturating_sub(used);
-        // A limit of this size is none: the semaphores count up to it when the configuration sets no limit.
+        // A number of this size stands for no limit, and a share of it would say nothing.
         (total > 0 && total < u64::from(u32::MAX)).then(|| Self {
             name: name.to_owned(),
             used: as_f64(used) / as_f64(total),

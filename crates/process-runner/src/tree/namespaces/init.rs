@@ -91,6 +91,7 @@ fn elf_file(machine: u16, code: &[u8]) -> Vec<u8> {
 pub(super) fn program() -> io::Result<OwnedFd> {
     let Some((machine, code)) = MACHINE_AND_CODE else { return Err(io::ErrorKind::Unsupported.into()) };
     let create = |flags| memfd_create(c"process-runner-init", MemfdFlags::CLOEXEC | flags);
+    // Since Linux 6.3 the system may be set to make files in memory that cannot be executed, unless a caller asks.
     let file = match create(MemfdFlags::EXEC) {
         Err(Errno::INVAL) => create(MemfdFlags::empty())?, // before Linux 6.3
         other => other?,
