@@ -57,7 +57,12 @@ fn a_line_of_a_private_key_is_masked_alone_whichever_tool_shows_it() {
     };
     let key = format!("{}{}{}", "a\n".repeat(300), armour("PRIVATE KEY", "AB"), "z\n".repeat(300));
     let certificate = armour("CERTIFICATE", "AC");
-    let files = [("server.pem", key.as_str()), ("public.crt", certificate.as_str()), ("a.txt", "a\n"), ("b.txt", "b\n")];
+    let files = [
+        ("server.pem", key.as_str()),
+        ("public.crt", certificate.as_str()),
+        ("a.txt", "a\n"),
+        ("b.txt", "b\n"),
+    ];
     let (project, mut wire) = serve(files);
     project.git(&["init", "-q"]);
     project.git(&["add", "."]);
@@ -72,7 +77,10 @@ fn a_line_of_a_private_key_is_masked_alone_whichever_tool_shows_it() {
         ("read_file", json!({"path": "server.pem", "offset": in_file, "limit": 1, "line_numbers": true})),
         ("read_multiple_files", json!({"paths": [{"path": "server.pem", "offset": in_file, "limit": 1}]})),
         // The glob stands for two files before the page of the key.
-        ("read_multiple_files", json!({"paths": ["?.txt", {"path": "server.pem", "offset": in_file, "limit": 1}]})),
+        (
+            "read_multiple_files",
+            json!({"paths": ["?.txt", {"path": "server.pem", "offset": in_file, "limit": 1}]}),
+        ),
         ("search_files", json!({"pattern": line, "literal": true, "include": "*.pem"})),
         ("search_files", json!({"pattern": line, "literal": true, "path": "server.pem", "context": 1})),
         ("git_blame", json!({"path": "server.pem", "start_line": in_file, "end_line": in_file})),

@@ -80,7 +80,7 @@ impl SupervisorStateFolder {
     ///
     /// # Errors
     /// Something else has its name, or it cannot be created.
-    pub(crate) fn session(&self, id: &str) -> io::Result<SessionFolder> {
+    pub(crate) fn session(&self, id: &str) -> io::Result<SessionDirectory> {
         let sessions = subfolder(self.handle.as_fd(), SESSIONS_NAME)?;
         let name = folder_name(id);
         // Created and not looked for first: what exists is then known to be left over.
@@ -100,11 +100,11 @@ impl SupervisorStateFolder {
     ///
     /// # Errors
     /// It is missing, or something else has its name.
-    pub(crate) fn existing(&self, id: &str) -> io::Result<SessionFolder> {
+    pub(crate) fn existing(&self, id: &str) -> io::Result<SessionDirectory> {
         let sessions = subfolder(self.handle.as_fd(), SESSIONS_NAME)?;
         let handle = open_user_folder(sessions.as_fd(), &folder_name(id))?;
         let temporary = subfolder(handle.as_fd(), TEMPORARY_NAME)?;
-        Ok(SessionFolder { path: self.session_path(id), handle, temporary })
+        Ok(SessionDirectory { path: self.session_path(id), handle, temporary })
     }
 
     /// Returns the folder for a caller of a shared server, and creates it if it is missing.
@@ -134,7 +134,7 @@ impl SupervisorStateFolder {
 
 /// The folder of a session.
 #[derive(Debug)]
-pub(crate) struct SessionFolder {
+pub(crate) struct SessionDirectory {
     path: PathBuf,
     handle: OwnedFd,
     temporary: OwnedFd,
@@ -151,7 +151,7 @@ pub(crate) struct SessionMarkers<'a> {
     pub(crate) key: Option<(&'a [u8], Duration)>,
 }
 
-impl SessionFolder {
+impl SessionDirectory {
     /// Returns the path of the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path

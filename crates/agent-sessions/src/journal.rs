@@ -14,7 +14,7 @@ pub(crate) const JOURNAL_NAME: &str = "supervisor.log";
 
 /// The log in which a supervisor records what it does.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct SupervisorJournal {
     logs: Mutex<SupervisorJournalLogs>,
     limits: SessionLogLimits,
     redactor: Redactor,
@@ -30,7 +30,7 @@ struct SupervisorJournalLogs {
     by_caller: HashMap<String, RotatingSessionLog>,
 }
 
-impl Journal {
+impl SupervisorJournal {
     pub(crate) fn open(
         folder: &SupervisorStateFolder,
         limits: SessionLogLimits,

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::error::{Error, ErrorCode};
-use crate::journal::{JOURNAL_NAME, Journal};
+use crate::journal::{JOURNAL_NAME, SupervisorJournal};
 use crate::log::{RotatingSessionLog, SessionLogPage, SessionLogQuery};
 use crate::protocol::{SessionList, SessionLogLines, SessionLogRequest, SupervisorStatus};
 use crate::report::{self, SupervisorStatusInput};
@@ -70,7 +70,7 @@ impl Supervisor {
         let broken = |error: std::io::Error| Error::broken("cannot read the log", &error);
         let (folder, name, output) = match &request.session {
             None => {
-                let folder = Journal::folder(context.lock.folder(), principal).map_err(broken)?;
+                let folder = SupervisorJournal::folder(context.lock.folder(), principal).map_err(broken)?;
                 (folder, JOURNAL_NAME, None)
             }
             Some(id) => {

@@ -4,7 +4,7 @@
 
 use crate::clock;
 use crate::error::Error;
-use crate::journal::Journal;
+use crate::journal::SupervisorJournal;
 use crate::lock::SupervisorLock;
 use crate::log::{RotatingSessionLog, SessionLogLevel};
 use crate::options::{EffectiveSupervisorOptions, SupervisorOptions};
@@ -48,7 +48,7 @@ pub(crate) struct SupervisorContext {
     pub(crate) store: SessionStore,
     pub(crate) watcher: SessionFileWatcher,
     settings: watch::Sender<Arc<EffectiveSupervisorOptions>>,
-    journal: Journal,
+    journal: SupervisorJournal,
     record: Mutex<SupervisorRecord>,
     /// Held while the record is written, so that the latest is written last.
     saving: tokio::sync::Mutex<()>,
@@ -77,7 +77,7 @@ impl SupervisorContext {
         options: SupervisorOptions,
     ) -> Result<OpenedSupervisor, Error> {
         let folder = lock.folder();
-        let journal = Journal::open(folder, options.logs, options.redactor.clone())
+        let journal = SupervisorJournal::open(folder, options.logs, options.redactor.clone())
             .map_err(|error| Error::broken("cannot open the log", &error))?;
         // Created here for its mode: SQLite gives the files beside it the same one.
         folder.file(DATABASE_NAME).map_err(|error| Error::broken("cannot open the database", &error))?;

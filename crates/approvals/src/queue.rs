@@ -23,12 +23,12 @@ const FOLDER_INTERVAL: Duration = Duration::from_millis(200);
 /// The questions of one server that wait for an answer. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct ApprovalQueue {
-    state: Arc<Mutex<QueueState>>,
+    state: Arc<Mutex<ApprovalQueueState>>,
     folder: Option<ApprovalFolder>,
 }
 
 #[derive(Debug, Default)]
-struct QueueState {
+struct ApprovalQueueState {
     next: u64,
     pending: BTreeMap<u64, QueuedQuestion>,
     /// The calls that are allowed for a session: the key of the question, and the answer.
@@ -36,7 +36,7 @@ struct QueueState {
     answered: BTreeMap<&'static str, u64>,
 }
 
-impl QueueState {
+impl ApprovalQueueState {
     fn record(&mut self, question: &ApprovalQuestion, answer: &ApprovalAnswer) {
         *self.answered.entry(answer.verdict.as_str()).or_default() += 1;
         if answer.verdict == ApprovalVerdict::AllowForSession {
@@ -77,7 +77,7 @@ impl ApprovalQueue {
         self
     }
 
-    fn state(&self) -> MutexGuard<'_, QueueState> {
+    fn state(&self) -> MutexGuard<'_, ApprovalQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

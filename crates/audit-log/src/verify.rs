@@ -44,10 +44,10 @@ impl Checkpoint {
     pub fn parse(text: &str) -> Result<Self, CheckpointError> {
         // The version first: a newer form may have other members.
         #[derive(Deserialize)]
-        struct Versioned {
+        struct CheckpointVersion {
             version: u32,
         }
-        let Versioned { version } = serde_json::from_str(text)?;
+        let CheckpointVersion { version } = serde_json::from_str(text)?;
         if version != CHECKPOINT_VERSION {
             return Err(CheckpointError::Version(version));
         }

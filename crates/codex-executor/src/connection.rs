@@ -87,7 +87,7 @@ pub async fn serve<P: ExecutorPolicy>(
         cwd: uri_of_path(&options.folder),
         platform_os: std::env::consts::OS,
     };
-    let mut connection = Connection {
+    let mut connection = ExecutorConnection {
         processes: Processes::new(
             Arc::clone(&policy),
             options.runner.clone(),
@@ -105,7 +105,7 @@ pub async fn serve<P: ExecutorPolicy>(
         served = connection.read_requests(&mut reader) => served,
         () = ending => Ok(()),
     };
-    let Connection { processes, sender, .. } = connection;
+    let ExecutorConnection { processes, sender, .. } = connection;
     processes.shut_down(options.grace).await;
     drop(sender);
     // The last answers, which a client that is gone does not read.
@@ -126,7 +126,7 @@ async fn write(mut messages: mpsc::Receiver<Value>, mut writer: impl AsyncWrite 
     }
 }
 
-struct Connection<P> {
+struct ExecutorConnection<P> {
     processes: Processes<P>,
     files: Arc<Files<P>>,
     file_permits: Arc<Semaphore>,
@@ -136,7 +136,7 @@ struct Connection<P> {
     is_initialized: bool,
 }
 
-impl<P: ExecutorPolicy> Connection<P> {
+impl<P: ExecutorPolicy> ExecutorConnection<P> {
     async fn read_requests(&mut self, reader: &mut (impl AsyncBufRead + Unpin)) -> Result<(), Error> {
         let mut line = Vec::new();
         loop {

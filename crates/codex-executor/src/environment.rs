@@ -1,6 +1,6 @@
 //! The variables of a process, as Codex's `shell_environment_policy` selects them.
 
-use crate::protocol::{EnvInherit, EnvPolicy};
+use crate::protocol::{EnvInherit, ShellEnvironmentPolicy};
 use process_runner::{Command, Runner};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ const OWN_PREFIX: &str = "CORETOOLS_";
 pub(crate) fn with_environment(
     mut command: Command,
     runner: &Runner,
-    policy: Option<&EnvPolicy>,
+    policy: Option<&ShellEnvironmentPolicy>,
     variables: BTreeMap<String, String>,
 ) -> Command {
     if let Some(policy) = policy {
@@ -35,7 +35,7 @@ fn is_settable(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(OWN_PREFIX) && !name.contains(['=', '\0'])
 }
 
-fn keeps(policy: &EnvPolicy, name: &str) -> bool {
+fn keeps(policy: &ShellEnvironmentPolicy, name: &str) -> bool {
     let matches_any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, name));
     let inherits = match policy.inherit {
         EnvInherit::All => true,
@@ -48,7 +48,7 @@ fn keeps(policy: &EnvPolicy, name: &str) -> bool {
         && is_included(policy, name)
 }
 
-fn is_included(policy: &EnvPolicy, name: &str) -> bool {
+fn is_included(policy: &ShellEnvironmentPolicy, name: &str) -> bool {
     policy.include_only.is_empty() || policy.include_only.iter().any(|pattern| matches(pattern, name))
 }
 
@@ -85,7 +85,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn policy(text: &str) -> EnvPolicy {
+    fn policy(text: &str) -> ShellEnvironmentPolicy {
         serde_json::from_str(text).unwrap()
     }
 

@@ -1,6 +1,6 @@
 //! [`ExecutorPolicy`]: the decision about each command and each path.
 
-use crate::refusal::Refusal;
+use crate::refusal::ExecutorRefusal;
 use crate::sandbox::SandboxLimits;
 use process_runner::Command;
 use std::path::Path;
@@ -9,7 +9,7 @@ use workspace::ConfinedPath;
 /// A command that Codex asks for.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct CommandRequest<'a> {
+pub struct CodexCommand<'a> {
     /// The program and its arguments. There is at least one word.
     pub words: &'a [String],
     /// The folder to run in.
@@ -68,13 +68,13 @@ pub trait ExecutorPolicy: Send + Sync + 'static {
     ///
     /// # Errors
     /// It may not run.
-    fn command(&self, request: &CommandRequest<'_>) -> Result<(Command, Self::Permit), Refusal>;
+    fn command(&self, request: &CodexCommand<'_>) -> Result<(Command, Self::Permit), ExecutorRefusal>;
 
     /// Decides about an operation on a path. Returns the path, which can be opened.
     ///
     /// # Errors
     /// The operation is refused.
-    fn file(&self, request: &FileRequest<'_>) -> Result<(ConfinedPath, Self::Permit), Refusal>;
+    fn file(&self, request: &FileRequest<'_>) -> Result<(ConfinedPath, Self::Permit), ExecutorRefusal>;
 
     /// Records the end of something that was allowed. Returns what the agent should know about it.
     fn ended(&self, permit: Self::Permit, succeeded: bool) -> Vec<String>;

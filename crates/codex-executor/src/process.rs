@@ -1,7 +1,7 @@
-//! [`Process`]: one process of Codex, its output and its end.
+//! [`ExecutorProcess`]: one process of Codex, its output and its end.
 
 use crate::masking::OutputMask;
-use crate::protocol::{OutputChunk, OutputStream, WriteStatus, method};
+use crate::protocol::{ExecOutputStream, OutputChunk, WriteStatus, method};
 use crate::rpc_error::RpcError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -24,7 +24,7 @@ const SIGNALED: i32 = 128;
 
 /// One process.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct ExecutorProcess {
     id: String,
     running: Arc<Running>,
     has_terminal: bool,
@@ -45,7 +45,7 @@ struct ProcessState {
     closed: bool,
 }
 
-impl Process {
+impl ExecutorProcess {
     /// Creates the process of a run that has started. `input` is the queue that [`write_input`] reads.
     pub(crate) fn new(
         id: String,
@@ -148,9 +148,9 @@ impl Process {
             return;
         }
         let stream = match (self.has_terminal, stream) {
-            (true, _) => OutputStream::Pty,
-            (false, Stream::Stdout) => OutputStream::Stdout,
-            (false, Stream::Stderr) => OutputStream::Stderr,
+            (true, _) => ExecOutputStream::Pty,
+            (false, Stream::Stdout) => ExecOutputStream::Stdout,
+            (false, Stream::Stderr) => ExecOutputStream::Stderr,
         };
         self.notify(sender, method::OUTPUT, |state, seq| {
             let chunk = OutputChunk { seq, stream, chunk: STANDARD.encode(&bytes) };
@@ -229,7 +229,7 @@ impl Process {
 }
 
 /// Writes what is queued for a process to its input, until the process has ended or closed it.
-pub(crate) async fn write_input(process: Arc<Process>, mut queue: mpsc::Receiver<Vec<u8>>) {
+pub(crate) async fn write_input(process: Arc<ExecutorProcess>, mut queue: mpsc::Receiver<Vec<u8>>) {
     while let Some(bytes) = queue.recv().await {
         if process.running.write_stdin(&bytes).await.is_err() {
             break;

@@ -1,8 +1,8 @@
 //! [`Processes`]: the processes of one connection.
 
 use crate::environment::with_environment;
-use crate::policy::{CommandRequest, ExecutorPolicy};
-use crate::process::{Process, write_input};
+use crate::policy::{CodexCommand, ExecutorPolicy};
+use crate::process::{ExecutorProcess, write_input};
 use crate::protocol::{
     ReadProcess, SignalProcess, StartProcess, TerminateProcess, WriteProcess, WriteStatus,
 };
@@ -37,7 +37,7 @@ pub(crate) struct Processes<P> {
     runner: Runner,
     redactor: Redactor,
     sender: mpsc::Sender<Value>,
-    table: HashMap<String, Arc<Process>>,
+    table: HashMap<String, Arc<ExecutorProcess>>,
     /// The ids of `table`, the oldest first.
     order: VecDeque<String>,
     tasks: JoinSet<()>,
@@ -86,7 +86,7 @@ impl<P: ExecutorPolicy> Processes<P> {
             SandboxLimits::read(&sandbox).map_err(|refusal| RpcError::refused(refusal.to_string()))?;
         let policy = Arc::clone(&self.policy);
         let decided = tokio::task::spawn_blocking(move || {
-            policy.command(&CommandRequest {
+            policy.command(&CodexCommand {
                 words: &argv,
                 folder: &folder,
                 terminal: tty,
@@ -121,7 +121,8 @@ impl<P: ExecutorPolicy> Processes<P> {
             return Err(RpcError::failed("the output of the process cannot be followed"));
         };
         let (input, queue) = mpsc::channel(MAX_QUEUED_INPUT);
-        let process = Arc::new(Process::new(process_id.clone(), running, tty, has_input.then_some(input)));
+        let process =
+            Arc::new(ExecutorProcess::new(process_id.clone(), running, tty, has_input.then_some(input)));
         if has_input {
             self.tasks.spawn(write_input(Arc::clone(&process), queue));
         }
@@ -137,7 +138,7 @@ impl<P: ExecutorPolicy> Processes<P> {
         Ok(json!({"processId": process_id, "sandboxType": "none"}))
     }
 
-    fn remember(&mut self, id: String, process: Arc<Process>) {
+    fn remember(&mut self, id: String, process: Arc<ExecutorProcess>) {
         self.table.insert(id.clone(), process);
         self.order.push_back(id);
         let ended =
@@ -152,7 +153,7 @@ impl<P: ExecutorPolicy> Processes<P> {
         while self.tasks.try_join_next().is_some() {}
     }
 
-    fn get(&self, id: &str) -> Result<&Arc<Process>, RpcError> {
+    fn get(&self, id: &str) -> Result<&Arc<ExecutorProcess>, RpcError> {
         self.table.get(id).ok_or_else(|| RpcError::refused(format!("there is no process `{id}`")))
     }
 

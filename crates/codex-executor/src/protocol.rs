@@ -95,7 +95,7 @@ pub struct StartProcess {
     /// The folder, as a URI.
     pub cwd: String,
     /// The part of the executor's variables that the process gets.
-    pub env_policy: Option<EnvPolicy>,
+    pub env_policy: Option<ShellEnvironmentPolicy>,
     /// Further variables.
     pub env: BTreeMap<String, String>,
     /// True for a process with a terminal.
@@ -125,7 +125,7 @@ pub struct CallMetadata {
 /// The variables that a process inherits, as `shell_environment_policy` of Codex's configuration says.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct EnvPolicy {
+pub struct ShellEnvironmentPolicy {
     /// All, the usual few, or none.
     pub inherit: EnvInherit,
     /// False to leave out names that suggest a secret.
@@ -209,7 +209,7 @@ pub struct OutputChunk {
     /// The number of the event; events of a process are counted from 1.
     pub seq: u64,
     /// The stream.
-    pub stream: OutputStream,
+    pub stream: ExecOutputStream,
     /// The bytes, in base64.
     pub chunk: String,
 }
@@ -217,7 +217,7 @@ pub struct OutputChunk {
 /// A stream of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum OutputStream {
+pub enum ExecOutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.

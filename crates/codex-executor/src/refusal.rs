@@ -1,11 +1,11 @@
-//! [`Refusal`]: the reason why something may not be done.
+//! [`ExecutorRefusal`]: the reason why something may not be done.
 
 /// The reason why something may not be done, in words for a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Refusal(String);
+pub struct ExecutorRefusal(String);
 
-impl Refusal {
+impl ExecutorRefusal {
     /// Creates a refusal.
     pub fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())

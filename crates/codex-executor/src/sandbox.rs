@@ -1,7 +1,7 @@
 //! [`SandboxLimits`]: the sandbox that Codex asks its executor for.
 
 use crate::file_uri::path_of_uri;
-use crate::refusal::Refusal;
+use crate::refusal::ExecutorRefusal;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ impl SandboxLimits {
     ///
     /// # Errors
     /// The sandbox is none that this executor can keep.
-    pub(crate) fn read(sandbox: &Value) -> Result<Option<Self>, Refusal> {
+    pub(crate) fn read(sandbox: &Value) -> Result<Option<Self>, ExecutorRefusal> {
         if sandbox.is_null() {
             return Ok(None);
         }
@@ -38,7 +38,7 @@ impl SandboxLimits {
         }
     }
 
-    fn managed(sandbox: &Value, permissions: &Value) -> Result<Self, Refusal> {
+    fn managed(sandbox: &Value, permissions: &Value) -> Result<Self, ExecutorRefusal> {
         let network = match permissions["network"].as_str() {
             Some("enabled") => true,
             Some("restricted") => false,
@@ -93,11 +93,11 @@ impl SandboxLimits {
     }
 
     /// Checks that `path`, absolute and without links, may be written.
-    pub(crate) fn check_write(&self, path: &Path) -> Result<(), Refusal> {
+    pub(crate) fn check_write(&self, path: &Path) -> Result<(), ExecutorRefusal> {
         if self.may_write(path) {
             return Ok(());
         }
-        Err(Refusal::new(format!(
+        Err(ExecutorRefusal::new(format!(
             "the sandbox that Codex runs with does not let `{}` be written; work elsewhere, or ask the user to change \
              the sandbox",
             path.display()
@@ -106,7 +106,7 @@ impl SandboxLimits {
 }
 
 /// Returns the paths that an entry names, without links as far as they exist.
-fn entry_paths(path: &Value, roots: &[PathBuf]) -> Result<Vec<PathBuf>, Refusal> {
+fn entry_paths(path: &Value, roots: &[PathBuf]) -> Result<Vec<PathBuf>, ExecutorRefusal> {
     let paths = match path["type"].as_str() {
         Some("path") => {
             let uri = path["path"].as_str().or_else(|| path["value"].as_str()).unwrap_or_default();
@@ -143,8 +143,8 @@ fn without_links(path: &Path) -> PathBuf {
     })
 }
 
-fn not_kept(what: &str) -> Refusal {
-    Refusal::new(format!(
+fn not_kept(what: &str) -> ExecutorRefusal {
+    ExecutorRefusal::new(format!(
         "Codex asks for a sandbox that this executor cannot keep ({what}); the user can choose another `sandbox_mode` in \
          Codex's config.toml: the role's own confinement holds with each of them"
     ))

@@ -9,7 +9,7 @@
 #![cfg(unix)]
 
 use codex_executor::{
-    CommandRequest, ExecutorOptions, ExecutorPolicy, FileRequest, Refusal, serve, uri_of_path,
+    CodexCommand, ExecutorOptions, ExecutorPolicy, ExecutorRefusal, FileRequest, serve, uri_of_path,
 };
 use process_runner::{Command, Limits, Runner};
 use redaction::Redactor;
@@ -32,16 +32,17 @@ struct TestPolicy {
 impl ExecutorPolicy for TestPolicy {
     type Permit = ();
 
-    fn command(&self, request: &CommandRequest<'_>) -> Result<(Command, ()), Refusal> {
+    fn command(&self, request: &CodexCommand<'_>) -> Result<(Command, ()), ExecutorRefusal> {
         if request.words[0] == "forbidden" {
-            return Err(Refusal::new("this program is forbidden"));
+            return Err(ExecutorRefusal::new("this program is forbidden"));
         }
         let command = Command::new(&request.words[0], request.folder).args(&request.words[1..]);
         Ok((command.limits(Limits::default().timeout(LIMIT)), ()))
     }
 
-    fn file(&self, request: &FileRequest<'_>) -> Result<(ConfinedPath, ()), Refusal> {
-        let path = self.workspace.locate(request.path).map_err(|error| Refusal::new(error.to_string()))?;
+    fn file(&self, request: &FileRequest<'_>) -> Result<(ConfinedPath, ()), ExecutorRefusal> {
+        let path =
+            self.workspace.locate(request.path).map_err(|error| ExecutorRefusal::new(error.to_string()))?;
         Ok((path, ()))
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The changes of a repository since a commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Changes {
+pub struct RepositoryChanges {
     /// The result of asking git.
     pub outcome: RepositoryChangesOutcome,
     /// The revision to compare with, as the caller named it, such as `HEAD`.
@@ -81,7 +81,7 @@ pub enum FileChangeKind {
     Untracked,
 }
 
-impl Changes {
+impl RepositoryChanges {
     /// Changes since `base` of which only the outcome is known; the caller adds the files.
     pub fn new(base: impl Into<String>, outcome: RepositoryChangesOutcome) -> Self {
         Self { outcome, base: base.into(), ..Self::default() }

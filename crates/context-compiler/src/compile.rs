@@ -4,10 +4,10 @@ use crate::budget::TokenBudget;
 use crate::cache::ContentCache;
 use crate::catalogue::{Catalogue, DiffDetail, PlanningLayout, RoleProfile};
 use crate::change_section::{changes_section, describe_outcome};
-use crate::changes::Changes;
+use crate::changes::RepositoryChanges;
 use crate::documents::collect_documents;
 use crate::error::Error;
-use crate::format::{DocumentSummary, Format};
+use crate::format::{DocumentFormat, DocumentSummary};
 use crate::load::FileLoader;
 use crate::manifest::{
     CacheThresholds, CompiledContext, GitSummary, Manifest, OmittedContent, SectionKind, UnusedBudget,
@@ -259,7 +259,7 @@ impl<'a> Compiler<'a> {
 
 /// The changes of a request, as far as its role shows them.
 struct RequestedChanges<'a> {
-    list: Option<&'a Changes>,
+    list: Option<&'a RepositoryChanges>,
     detail: DiffDetail,
 }
 
@@ -323,7 +323,7 @@ impl DocumentContents<'_> {
 
     fn summary(
         &self,
-        format: Format,
+        format: DocumentFormat,
         changes: &RequestedChanges<'_>,
         loader: &FileLoader<'_>,
     ) -> DocumentSummary {
@@ -411,7 +411,7 @@ fn unused_budget(
     Some(UnusedBudget { tokens: budget.model_tokens - used, reason: reason.to_owned() })
 }
 
-fn git_summary(changes: &Changes) -> GitSummary {
+fn git_summary(changes: &RepositoryChanges) -> GitSummary {
     let total = changes.total_lines();
     GitSummary {
         outcome: changes.outcome.clone(),
@@ -435,7 +435,11 @@ fn truncate_list(mut names: Vec<String>, max: usize) -> Vec<String> {
 }
 
 /// Returns `name` as an item of a list. In Markdown a name with a comma is quoted, so that it does not look like two.
-fn list_item(format: Format, name: &str) -> String {
+fn list_item(format: DocumentFormat, name: &str) -> String {
     let name = display_path(name);
-    if format == Format::Markdown && name.contains(", ") { format!("\"{name}\"") } else { name.into_owned() }
+    if format == DocumentFormat::Markdown && name.contains(", ") {
+        format!("\"{name}\"")
+    } else {
+        name.into_owned()
+    }
 }

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
-pub enum Format {
+pub enum DocumentFormat {
     /// Markdown: a heading for each section, and its text in a fence that is longer than any in it.
     #[default]
     Markdown,
@@ -52,7 +52,7 @@ impl SectionHeading<'_> {
     }
 }
 
-impl Format {
+impl DocumentFormat {
     /// Escapes `text` for the inside of a section. To escape the pieces of a text gives the same as to escape the whole.
     pub(crate) fn escape(self, text: &str) -> Cow<'_, str> {
         match self {

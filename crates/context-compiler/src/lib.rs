@@ -40,7 +40,7 @@
 //! - The document never has more tokens than its [budget](ContextRequest::budget_tokens), as the counter that
 //!   [`Manifest::counter`] names counts the finished text.
 //! - A larger budget never loses anything that a smaller one kept.
-//! - No content of a file can end its own section: see [`Format`].
+//! - No content of a file can end its own section: see [`DocumentFormat`].
 //! - Everything that is left out is named, in its place or in [`Manifest::left_out`].
 //!
 //! # Features
@@ -116,7 +116,7 @@ pub use budget::MAX_BUDGET_TOKENS;
 pub use compile::Compiler;
 pub use detail_level::SectionDetailLevel;
 pub use error::{ContextRequestField, Error};
-pub use format::Format;
+pub use format::DocumentFormat;
 pub use hash::ContentHash;
 pub use manifest::{
     CacheThresholds, CompiledContext, DocumentSegment, GitSummary, Manifest, ManifestSectionEntry,

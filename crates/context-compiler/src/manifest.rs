@@ -2,7 +2,7 @@
 
 use crate::changes::RepositoryChangesOutcome;
 use crate::detail_level::SectionDetailLevel;
-use crate::format::Format;
+use crate::format::DocumentFormat;
 use crate::text::TextEncoding;
 use serde::Serialize;
 use std::fmt;
@@ -45,7 +45,7 @@ pub struct Manifest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<u32>,
     /// The format of the document.
-    pub format: Format,
+    pub format: DocumentFormat,
     /// The name of the counter: `o200k_base`, `estimate`, or that of an own counter.
     pub counter: String,
     /// True if the counter estimates.

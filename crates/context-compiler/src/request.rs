@@ -2,9 +2,9 @@
 
 use crate::budget::MAX_BUDGET_TOKENS;
 use crate::catalogue::{DiffDetail, is_path_beneath_root, is_role_name};
-use crate::changes::Changes;
+use crate::changes::RepositoryChanges;
 use crate::error::{ContextRequestField, Error};
-use crate::format::Format;
+use crate::format::DocumentFormat;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -17,13 +17,13 @@ pub const DEFAULT_BUDGET_TOKENS: usize = 12_000;
 /// A request for one document. Together with the content of the files it decides every byte of the result.
 ///
 /// ```
-/// use context_compiler::{ContextRequest, Format};
+/// use context_compiler::{ContextRequest, DocumentFormat};
 ///
 /// let request = ContextRequest::new("reviewer")
 ///     .phase(3)
 ///     .budget_tokens(20_000)
 ///     .include(["src/**/*.rs"])
-///     .format(Format::Xml);
+///     .format(DocumentFormat::Xml);
 /// assert_eq!(request.budget_tokens, Some(20_000));
 /// ```
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ pub struct ContextRequest {
     /// is fixed, so that nothing in the tail changes the prefix.
     pub prefix_share_percent: u32,
     /// The format of the document. Markdown by default.
-    pub format: Format,
+    pub format: DocumentFormat,
     /// The globs of the source files, each of which is wanted whole; an empty list includes none. By default, the globs
     /// of the role. If the role has no globs, every file of the project that has to do with the changes, the failures
     /// or the task.
@@ -60,7 +60,7 @@ pub struct ContextRequest {
     /// The detail in which changes are shown. By default, the detail of the role.
     pub diff_detail: Option<DiffDetail>,
     /// The changes of the repository, if the caller asked git for them.
-    pub changes: Option<Changes>,
+    pub changes: Option<RepositoryChanges>,
     /// The output of the last test run about its failures.
     pub test_failures: Option<String>,
     /// The [`prefix_hash`](crate::Manifest::prefix_hash) of an earlier document that the caller still has.
@@ -109,7 +109,7 @@ impl ContextRequest {
             budget_tokens: None,
             token_factor_permille: 1_000,
             prefix_share_percent: 60,
-            format: Format::default(),
+            format: DocumentFormat::default(),
             include: None,
             exclude: Vec::new(),
             task: None,
@@ -158,7 +158,7 @@ impl ContextRequest {
 
     /// Sets the format of the document.
     #[must_use]
-    pub fn format(mut self, format: Format) -> Self {
+    pub fn format(mut self, format: DocumentFormat) -> Self {
         self.format = format;
         self
     }
@@ -200,7 +200,7 @@ impl ContextRequest {
 
     /// Adds the changes of the repository, such as `git::collect_changes` returns them.
     #[must_use]
-    pub fn changes(mut self, changes: Changes) -> Self {
+    pub fn changes(mut self, changes: RepositoryChanges) -> Self {
         self.changes = Some(changes);
         self
     }

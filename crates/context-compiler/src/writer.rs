@@ -1,6 +1,6 @@
 //! Writing of sections: the format and the counter that decide their cost, and the text of a segment while it grows.
 
-use crate::format::{Format, SectionHeading};
+use crate::format::{DocumentFormat, SectionHeading};
 use crate::manifest::{DocumentSegment, ManifestSectionEntry};
 use crate::text::sha256_hex;
 use crate::tokens::TokenCounter;
@@ -8,7 +8,7 @@ use crate::tokens::TokenCounter;
 /// The format that a text is written in, and the counter that measures it.
 #[derive(Clone, Copy)]
 pub(crate) struct SectionRenderer<'a> {
-    pub(crate) format: Format,
+    pub(crate) format: DocumentFormat,
     pub(crate) counter: &'a dyn TokenCounter,
 }
 

@@ -10,14 +10,14 @@ mod support;
 
 use context_compiler::cache::ContentCache;
 use context_compiler::changes::{
-    ChangedFile, ChangedLineCounts, Changes, FileChangeKind, RepositoryChangesOutcome,
+    ChangedFile, ChangedLineCounts, FileChangeKind, RepositoryChanges, RepositoryChangesOutcome,
 };
 #[cfg(not(feature = "tokens"))]
 use context_compiler::tokens::EstimatingCounter;
 use context_compiler::tokens::TokenCounter;
 use context_compiler::{
-    CodeDetail, CompiledContext, Compiler, ContextRequest, ContextRequestField, Error, Format, Redact,
-    SectionDetailLevel, SectionKind, TextEncoding,
+    CodeDetail, CompiledContext, Compiler, ContextRequest, ContextRequestField, DocumentFormat, Error,
+    Redact, SectionDetailLevel, SectionKind, TextEncoding,
 };
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use support::{MemoryTree, fixture};
 
-const FORMATS: [Format; 3] = [Format::Markdown, Format::Xml, Format::Json];
+const FORMATS: [DocumentFormat; 3] = [DocumentFormat::Markdown, DocumentFormat::Xml, DocumentFormat::Json];
 
 fn cache() -> &'static ContentCache {
     static CACHE: OnceLock<ContentCache> = OnceLock::new();
@@ -36,7 +36,7 @@ fn compile(tree: &MemoryTree, request: &ContextRequest) -> CompiledContext {
     Compiler::new(tree).cache(cache()).compile(request).unwrap()
 }
 
-fn changes(files: impl IntoIterator<Item = (String, String)>) -> Changes {
+fn changes(files: impl IntoIterator<Item = (String, String)>) -> RepositoryChanges {
     let file = |(path, lines): (String, String)| {
         let mut file = ChangedFile::new(path, FileChangeKind::Modified);
         file.line_counts = Some(ChangedLineCounts { added: lines.lines().count() as u64, removed: 0 });
@@ -46,7 +46,7 @@ fn changes(files: impl IntoIterator<Item = (String, String)>) -> Changes {
     let mut files: Vec<_> = files.into_iter().map(file).collect();
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files.dedup_by(|a, b| a.path == b.path);
-    let mut changes = Changes::new("HEAD", RepositoryChangesOutcome::Changed);
+    let mut changes = RepositoryChanges::new("HEAD", RepositoryChangesOutcome::Changed);
     changes.files = files;
     changes
 }
@@ -293,9 +293,9 @@ fn requests_that_cannot_be_used_are_refused() {
 }
 
 /// Returns path and text of each section, parsed by other libraries.
-fn parse_sections(format: Format, text: &str) -> Vec<(String, String)> {
+fn parse_sections(format: DocumentFormat, text: &str) -> Vec<(String, String)> {
     match format {
-        Format::Markdown => {
+        DocumentFormat::Markdown => {
             use pulldown_cmark::{Event, Parser, Tag, TagEnd};
             let mut sections = Vec::new();
             let mut path = String::new();
@@ -317,7 +317,7 @@ fn parse_sections(format: Format, text: &str) -> Vec<(String, String)> {
             }
             sections
         }
-        Format::Xml => {
+        DocumentFormat::Xml => {
             let document = roxmltree::Document::parse(text).unwrap();
             assert_eq!(document.root_element().children().filter(roxmltree::Node::is_element).count(), 2);
             let sections = document.descendants().filter(|node| node.has_tag_name("section"));
@@ -328,7 +328,7 @@ fn parse_sections(format: Format, text: &str) -> Vec<(String, String)> {
                 })
                 .collect()
         }
-        Format::Json => {
+        DocumentFormat::Json => {
             let value: serde_json::Value = serde_json::from_str(text).unwrap();
             let sections = value["prefix"]
                 .as_array()
@@ -365,19 +365,19 @@ fn hostile_text() -> impl Strategy<Value = String> {
 }
 
 prop_compose! {
-    fn project()(documents in proptest::collection::vec(hostile_text(), 6), changed in proptest::collection::vec(("[a-z`<\"\\\\\n#-]{1,12}", hostile_text()), 0..4)) -> (MemoryTree, Changes) {
+    fn project()(documents in proptest::collection::vec(hostile_text(), 6), changed in proptest::collection::vec(("[a-z`<\"\\\\\n#-]{1,12}", hostile_text()), 0..4)) -> (MemoryTree, RepositoryChanges) {
         let names = ["docs/CONVENTIONS.md", "ROADMAP.md", "docs/STACK.md", "specs/4-a/plan.md", "specs/4-a/x-PLAN.md", "REQUIREMENTS.md"];
         (MemoryTree::with(names.into_iter().zip(documents)), changes(changed))
     }
 }
 
-fn request(role: &str, format: Format, changes: Changes, budget: usize) -> ContextRequest {
+fn request(role: &str, format: DocumentFormat, changes: RepositoryChanges, budget: usize) -> ContextRequest {
     let request = ContextRequest::new(role).phase(4).format(format).changes(changes);
     request.include(Vec::<String>::new()).budget_tokens(budget)
 }
 
 /// Returns the quoted lines of each section, without the notes in gaps.
-fn quoted_lines(format: Format, compiled: &CompiledContext) -> Vec<(String, Vec<String>)> {
+fn quoted_lines(format: DocumentFormat, compiled: &CompiledContext) -> Vec<(String, Vec<String>)> {
     let sections = parse_sections(format, &compiled.text());
     let lines =
         |text: &str| text.lines().filter(|line| !line.starts_with("[… ")).map(str::to_owned).collect();
@@ -437,9 +437,9 @@ proptest! {
     #[test]
     fn nothing_but_role_budget_and_its_sources_moves_the_prefix((tree, changes) in project(), budget in 400..3_000_usize, other in hostile_text()) {
         let mut tree = tree;
-        let base = Compiler::new(&tree).cache(cache()).compile(&request("lead", Format::Markdown, changes.clone(), budget));
+        let base = Compiler::new(&tree).cache(cache()).compile(&request("lead", DocumentFormat::Markdown, changes.clone(), budget));
         tree.files.insert("specs/4-a/plan.md".to_owned(), other.clone().into_bytes());
-        let all = request("lead", Format::Markdown, changes, budget).test_failures(other);
+        let all = request("lead", DocumentFormat::Markdown, changes, budget).test_failures(other);
         let bare = ContextRequest::new("lead").include(Vec::<String>::new()).budget_tokens(budget);
         if let (Ok(base), Ok(all), Ok(bare)) = (base, Compiler::new(&tree).cache(cache()).compile(&all), Compiler::new(&tree).cache(cache()).compile(&bare)) {
             prop_assert_eq!(&base.prefix, &all.prefix);
@@ -451,7 +451,7 @@ proptest! {
     fn the_same_files_are_the_same_bytes_in_whatever_order_they_are_listed((tree, changes) in project(), budget in 300..3_000_usize) {
         let backwards = MemoryTree { backwards: true, ..tree.clone() };
         let of = |tree: &MemoryTree| {
-            let request = request("dev", Format::Markdown, changes.clone(), budget);
+            let request = request("dev", DocumentFormat::Markdown, changes.clone(), budget);
             Compiler::new(tree).cache(cache()).compile(&request).map(|compiled| compiled.text()).map_err(|error| error.to_string())
         };
         prop_assert_eq!(of(&tree), of(&tree));
@@ -471,7 +471,7 @@ fn independent(text: &str, factor: u32) -> usize {
 }
 
 /// Returns a project with code in it, of which `src/used.rs` changed.
-fn with_code() -> (MemoryTree, Changes) {
+fn with_code() -> (MemoryTree, RepositoryChanges) {
     let mut tree = fixture();
     let body = "    let x = 1;\n".repeat(30);
     for (path, text) in [
@@ -487,7 +487,7 @@ fn with_code() -> (MemoryTree, Changes) {
     (tree, changes([("src/used.rs".to_owned(), "// new".to_owned())]))
 }
 
-fn code_request(changes: Changes, format: Format, budget: usize) -> ContextRequest {
+fn code_request(changes: RepositoryChanges, format: DocumentFormat, budget: usize) -> ContextRequest {
     ContextRequest::new("qa").include(["src"]).format(format).budget_tokens(budget).changes(changes)
 }
 
@@ -495,7 +495,7 @@ fn code_request(changes: Changes, format: Format, budget: usize) -> ContextReque
 fn source_files_are_whole_or_in_outline_or_named_and_what_changed_comes_first() {
     let (tree, changes) = with_code();
     let levels = |budget| -> Vec<(String, SectionDetailLevel)> {
-        let compiled = compile(&tree, &code_request(changes.clone(), Format::Markdown, budget));
+        let compiled = compile(&tree, &code_request(changes.clone(), DocumentFormat::Markdown, budget));
         let code = compiled.manifest.sections.into_iter();
         let code = code.filter(|section| matches!(section.kind, SectionKind::Code | SectionKind::Map));
         code.map(|section| (section.path, section.level)).collect()
@@ -508,7 +508,7 @@ fn source_files_are_whole_or_in_outline_or_named_and_what_changed_comes_first() 
         .filter_map(|budget| {
             Compiler::new(&tree)
                 .cache(cache())
-                .compile(&code_request(changes.clone(), Format::Markdown, budget))
+                .compile(&code_request(changes.clone(), DocumentFormat::Markdown, budget))
                 .ok()?;
             Some(levels(budget))
         })
@@ -521,7 +521,7 @@ fn source_files_are_whole_or_in_outline_or_named_and_what_changed_comes_first() 
         first.contains(&("src/used.rs".to_owned(), SectionDetailLevel::Full)),
         "what changed is whole first: {first:?}"
     );
-    let compiled = compile(&tree, &code_request(changes.clone(), Format::Markdown, 100_000));
+    let compiled = compile(&tree, &code_request(changes.clone(), DocumentFormat::Markdown, 100_000));
     assert!(compiled.tail.contains("src/picture.png (binary, 5 bytes)"), "{}", compiled.tail);
     assert!(!compiled.text().contains("KEY="));
     assert!(compiled.manifest.left_out.iter().any(|left| left.path == "src/.env"));
@@ -634,7 +634,7 @@ fn a_line_that_changes_in_a_source_leaves_everything_before_that_source() {
     let mut after = before.clone();
     let text = String::from_utf8(after.files["src/b.rs"].clone()).unwrap();
     after.files.insert("src/b.rs".to_owned(), text.replacen("let x = 1", "let longer = 12", 1).into_bytes());
-    let none = || Changes::new("HEAD", RepositoryChangesOutcome::Changed);
+    let none = || RepositoryChanges::new("HEAD", RepositoryChangesOutcome::Changed);
     let of_b = || changes([("src/b.rs".to_owned(), "    let longer = 12;".to_owned())]);
     for format in FORMATS {
         let of = |tree: &MemoryTree, changes| {

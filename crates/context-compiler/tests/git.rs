@@ -10,12 +10,12 @@
 use context_compiler::cache::ContentCache;
 use context_compiler::catalogue::DiffDetail;
 use context_compiler::changes::{
-    ChangedFile, ChangedLineCounts, Changes, FileChangeKind, RepositoryChangesOutcome,
+    ChangedFile, ChangedLineCounts, FileChangeKind, RepositoryChanges, RepositoryChangesOutcome,
 };
 use context_compiler::git::{self, ChangesQuery};
 use context_compiler::source::FolderTree;
 use context_compiler::tokens::EstimatingCounter;
-use context_compiler::{Compiler, ContextRequest, ContextRequestField, Error, Format};
+use context_compiler::{Compiler, ContextRequest, ContextRequestField, DocumentFormat, Error};
 use process_runner::Runner;
 use std::fs;
 use std::path::Path;
@@ -56,20 +56,20 @@ fn repository() -> tempfile::TempDir {
     project
 }
 
-fn query_changes(folder: &Path, query: &ChangesQuery) -> Result<Changes, Error> {
+fn query_changes(folder: &Path, query: &ChangesQuery) -> Result<RepositoryChanges, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let runner = Runner::new();
     runtime.block_on(git::collect_changes(|| git::command(folder), |command| runner.run(command), query))
 }
 
-fn changes(folder: &Path) -> Changes {
+fn changes(folder: &Path) -> RepositoryChanges {
     query_changes(folder, &ChangesQuery::new().time_limit(Duration::from_secs(60))).unwrap()
 }
 
 /// Path, kind of change, lines added and removed, number of hunks.
 type FileSummary<'a> = (&'a str, FileChangeKind, Option<(u64, u64)>, usize);
 
-fn files(changes: &Changes) -> Vec<FileSummary<'_>> {
+fn files(changes: &RepositoryChanges) -> Vec<FileSummary<'_>> {
     let lines = |file: &ChangedFile| file.line_counts.map(|counts| (counts.added, counts.removed));
     let summary = |file| -> FileSummary<'_> {
         let file: &ChangedFile = file;
@@ -358,7 +358,7 @@ fn the_document_has_statistics_first_small_changes_whole_and_untracked_files_as_
     let small = Compiler::new(&tree).cache(&cache()).compile(&small).unwrap();
     assert!(small.tail.contains("M a.txt +1 -40") && small.tail.contains("+B\n"), "{}", small.tail);
     assert!(!small.tail.contains("-line 40") && small.tail.contains("lines left out"), "{}", small.tail);
-    let stat = request.clone().diff_detail(DiffDetail::Stat).format(Format::Json);
+    let stat = request.clone().diff_detail(DiffDetail::Stat).format(DocumentFormat::Json);
     let stat = Compiler::new(&tree).cache(&cache()).compile(&stat).unwrap();
     assert!(stat.tail.contains("M a.txt +1 -40") && !stat.tail.contains("all new"));
     let off = request.diff_detail(DiffDetail::Off);

@@ -10,7 +10,7 @@
 mod support;
 
 use context_compiler::cache::ContentCache;
-use context_compiler::changes::{ChangedFile, Changes, FileChangeKind, RepositoryChangesOutcome};
+use context_compiler::changes::{ChangedFile, FileChangeKind, RepositoryChanges, RepositoryChangesOutcome};
 use context_compiler::{CompiledContext, Compiler, ContextRequest, ManifestSectionEntry, SectionDetailLevel};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -54,10 +54,10 @@ fn project() -> MemoryTree {
     tree
 }
 
-fn changed(path: &str, hunk: &str) -> Changes {
+fn changed(path: &str, hunk: &str) -> RepositoryChanges {
     let mut file = ChangedFile::new(path, FileChangeKind::Modified);
     file.hunks = vec![hunk.to_owned()];
-    let mut changes = Changes::new("HEAD", RepositoryChangesOutcome::Changed);
+    let mut changes = RepositoryChanges::new("HEAD", RepositoryChangesOutcome::Changed);
     changes.files = vec![file];
     changes
 }

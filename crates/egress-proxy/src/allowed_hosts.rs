@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::address::{AddressBlock, ClosedAddressKind};
-use crate::host::{Host, InvalidHost};
+use crate::host::{InvalidHost, NetworkHost};
 
 /// The ports of an entry that names none: those of HTTP and HTTPS.
 const DEFAULT_PORTS: [u16; 2] = [80, 443];
@@ -153,7 +153,7 @@ impl AllowedHosts {
     ///
     /// # Errors
     /// The host may not be reached, whatever its name leads to.
-    pub fn check(&self, host: &Host, port: u16) -> Result<(), HostRefusal> {
+    pub fn check(&self, host: &NetworkHost, port: u16) -> Result<(), HostRefusal> {
         self.each_list(|rules| {
             let mut refusal = HostRefusal::NotListed;
             for rule in rules.iter().filter(|rule| rule.pattern.matches(host)) {
@@ -236,16 +236,16 @@ impl HostRule {
             if rest.contains('*') {
                 return Err(InvalidHostRule::Wildcard { entry: owned() });
             }
-            match Host::parse(rest).map_err(invalid)? {
-                Host::Name(name) => HostPattern::Below(name),
-                Host::Address(_) => return Err(InvalidHostRule::Wildcard { entry: owned() }),
+            match NetworkHost::parse(rest).map_err(invalid)? {
+                NetworkHost::Name(name) => HostPattern::Below(name),
+                NetworkHost::Address(_) => return Err(InvalidHostRule::Wildcard { entry: owned() }),
             }
         } else if host.contains('*') {
             return Err(InvalidHostRule::Wildcard { entry: owned() });
         } else {
-            match Host::parse(host).map_err(invalid)? {
-                Host::Name(name) => HostPattern::Name(name),
-                Host::Address(address) => HostPattern::Addresses(
+            match NetworkHost::parse(host).map_err(invalid)? {
+                NetworkHost::Name(name) => HostPattern::Name(name),
+                NetworkHost::Address(address) => HostPattern::Addresses(
                     AddressBlock::parse(&address.to_string()).ok_or_else(|| invalid(InvalidHost::Empty))?,
                 ),
             }
@@ -271,16 +271,16 @@ impl fmt::Display for HostRule {
 }
 
 impl HostPattern {
-    fn matches(&self, host: &Host) -> bool {
+    fn matches(&self, host: &NetworkHost) -> bool {
         match (self, host) {
-            (Self::Name(own), Host::Name(name)) => own == name,
-            (Self::Below(own), Host::Name(name)) => {
+            (Self::Name(own), NetworkHost::Name(name)) => own == name,
+            (Self::Below(own), NetworkHost::Name(name)) => {
                 name.strip_suffix(own.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
                     && !is_localhost(name)
             }
-            (Self::AnyName, Host::Name(name)) => !is_localhost(name),
-            (Self::Addresses(block), Host::Address(address)) => block.contains(*address),
-            (Self::Addresses(_), Host::Name(_)) | (_, Host::Address(_)) => false,
+            (Self::AnyName, NetworkHost::Name(name)) => !is_localhost(name),
+            (Self::Addresses(block), NetworkHost::Address(address)) => block.contains(*address),
+            (Self::Addresses(_), NetworkHost::Name(_)) | (_, NetworkHost::Address(_)) => false,
         }
     }
 }
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     fn allows(entries: &[&str], host: &str, port: u16) -> bool {
-        AllowedHosts::parse(entries).unwrap().check(&Host::parse(host).unwrap(), port).is_ok()
+        AllowedHosts::parse(entries).unwrap().check(&NetworkHost::parse(host).unwrap(), port).is_ok()
     }
 
     #[test]
@@ -390,7 +390,8 @@ mod tests {
         let one = AllowedHosts::parse(["*.example"]).unwrap();
         let other = AllowedHosts::parse(["a.example", "b.test"]).unwrap();
         let both = one.intersection(&other);
-        let check = |hosts: &AllowedHosts, host: &str| hosts.check(&Host::parse(host).unwrap(), 443).is_ok();
+        let check =
+            |hosts: &AllowedHosts, host: &str| hosts.check(&NetworkHost::parse(host).unwrap(), 443).is_ok();
         assert!(check(&both, "a.example"));
         assert!(!check(&both, "b.example") && !check(&both, "b.test"));
         assert_eq!(one.intersection(&one), one);

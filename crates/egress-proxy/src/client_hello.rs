@@ -56,7 +56,7 @@ pub(crate) fn read(bytes: &[u8]) -> FirstBytes {
 /// Returns the server name of a `ClientHello`, or `None` if the message cannot be read.
 #[allow(clippy::option_option, reason = "no name in a good message is not a bad message")]
 fn server_name(body: &[u8]) -> Option<Option<String>> {
-    let mut message = Reader(body);
+    let mut message = ClientHelloReader(body);
     message.take(2 + 32)?; // version, random
     message.vector8()?; // session
     message.vector16()?; // cipher suites
@@ -64,7 +64,7 @@ fn server_name(body: &[u8]) -> Option<Option<String>> {
     if message.0.is_empty() {
         return Some(None);
     }
-    let mut extensions = Reader(message.vector16()?);
+    let mut extensions = ClientHelloReader(message.vector16()?);
     if !message.0.is_empty() {
         return None;
     }
@@ -75,7 +75,9 @@ fn server_name(body: &[u8]) -> Option<Option<String>> {
         if kind != SERVER_NAME {
             continue;
         }
-        let mut names = Reader(Reader(content).vector16().filter(|names| names.len() + 2 == content.len())?);
+        let mut names = ClientHelloReader(
+            ClientHelloReader(content).vector16().filter(|names| names.len() + 2 == content.len())?,
+        );
         let kind = *names.take(1)?.first()?;
         let name = std::str::from_utf8(names.vector16()?).ok()?;
         // A second name, or a second extension, would be read in one way here and in another way there.
@@ -88,9 +90,9 @@ fn server_name(body: &[u8]) -> Option<Option<String>> {
 }
 
 /// Bytes that are still to be read.
-struct Reader<'a>(&'a [u8]);
+struct ClientHelloReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> ClientHelloReader<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;

@@ -10,12 +10,12 @@ use tokio::time::timeout;
 use crate::answer::answer;
 use crate::client_hello::{self, FirstBytes};
 use crate::client_stream::ClientStream;
-use crate::denial::{Denial, DenialReason};
+use crate::denial::{DenialReason, DeniedConnection};
 use crate::http::{self, BodyFraming, HeadError};
 use crate::proxy_state::{ConnectError, Destination, ProxyState};
 use crate::server_name::{UNRECOGNIZED_NAME, judge_server_name};
 use crate::socks5::{self, SocksReply};
-use crate::tunnel::{self, Activity};
+use crate::tunnel::{self, TunnelActivity};
 
 /// The first byte of SOCKS5.
 const SOCKS5: u8 = 5;
@@ -107,7 +107,7 @@ async fn forward(
 ) -> io::Result<()> {
     let (mut client_reader, mut client_writer) = tokio::io::split(client);
     let (mut server_reader, mut server_writer) = server.into_split();
-    let activity = Activity::new();
+    let activity = TunnelActivity::new();
     let upload = async {
         server_writer.write_all(request).await?;
         let mut body = BufReader::new(&mut client_reader);
@@ -137,14 +137,14 @@ async fn carry(
     }
     let (mut client_reader, mut client_writer) = tokio::io::split(client);
     let (mut server_reader, mut server_writer) = server.into_split();
-    let activity = Activity::new();
+    let activity = TunnelActivity::new();
     let mut refused = false;
     let transfer = async {
         // The host may speak first (SSH), so both directions go on at once.
         let upload = async {
             let (bytes, reason) = first_bytes(state, &mut client_reader, destination).await?;
             if let Some(reason) = reason {
-                state.deny(Denial::new(&destination.host, destination.port, reason));
+                state.deny(DeniedConnection::new(&destination.host, destination.port, reason));
                 refused = true;
                 return Err(io::Error::from(io::ErrorKind::PermissionDenied));
             }

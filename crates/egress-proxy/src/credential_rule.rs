@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::allowed_hosts::{parse_port, split_port};
-use crate::host::{Host, InvalidHost};
+use crate::host::{InvalidHost, NetworkHost};
 
 /// The port of an entry that names none: that of HTTPS.
 const DEFAULT_PORT: u16 = 443;
@@ -23,7 +23,7 @@ const DEFAULT_VALUE: &str = "Bearer {secret}";
 #[non_exhaustive]
 pub struct CredentialRule {
     /// The host whose requests get the header.
-    pub host: Host,
+    pub host: NetworkHost,
     /// The port of the host, which speaks TLS.
     pub port: u16,
     /// The header.
@@ -104,7 +104,7 @@ impl CredentialRule {
             None => DEFAULT_PORT,
             Some(port) => parse_port(port).ok_or_else(|| InvalidCredential::Port(host.to_owned()))?,
         };
-        let found = Host::parse(name)
+        let found = NetworkHost::parse(name)
             .map_err(|problem| InvalidCredential::Host { entry: host.to_owned(), problem })?;
         Ok(Self { host: found, port, header, secret, ca_file: None })
     }

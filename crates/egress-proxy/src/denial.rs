@@ -5,12 +5,12 @@ use std::net::IpAddr;
 
 use crate::address::ClosedAddressKind;
 use crate::allowed_hosts::HostRefusal;
-use crate::host::Host;
+use crate::host::NetworkHost;
 
 /// A connection that the proxy refused, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Denial {
+pub struct DeniedConnection {
     /// The host that the client asked for. Text from a client that names no host is cut to 200 characters.
     pub host: String,
     /// The port that the client asked for.
@@ -32,7 +32,7 @@ pub enum DenialReason {
     /// The name leads only to addresses that are closed unless an entry names them.
     ClosedAddress(IpAddr, ClosedAddressKind),
     /// The TLS handshake asks for another server than the one that the client connected to.
-    ServerName(Host),
+    ServerName(NetworkHost),
     /// The TLS handshake names no server.
     NoServerName,
     /// A request to a host with a credential names another host, or none, in its `Host` field.
@@ -41,8 +41,8 @@ pub enum DenialReason {
     NotTls,
 }
 
-impl Denial {
-    pub(crate) fn new(host: &Host, port: u16, reason: DenialReason) -> Self {
+impl DeniedConnection {
+    pub(crate) fn new(host: &NetworkHost, port: u16, reason: DenialReason) -> Self {
         Self { host: host.to_string(), port, reason }
     }
 
@@ -68,7 +68,7 @@ impl Denial {
     }
 }
 
-impl fmt::Display for Denial {
+impl fmt::Display for DeniedConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message("the allowed hosts"))
     }

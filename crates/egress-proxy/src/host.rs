@@ -7,7 +7,7 @@ use unicode_normalization::UnicodeNormalization;
 
 /// A host as a client or a list of hosts names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Host {
+pub enum NetworkHost {
     /// A name, in lower-case ASCII (IDNA's `xn--` form for other letters), without a trailing dot.
     Name(String),
     /// An address. An IPv4 address inside an IPv6 one (`::ffff:10.0.0.1`) is held as IPv4.
@@ -47,7 +47,7 @@ pub(crate) struct UnreadableHost {
     pub(crate) problem: InvalidHost,
 }
 
-impl Host {
+impl NetworkHost {
     /// Parses a name, an IPv4 address, or an IPv6 address with or without brackets.
     ///
     /// ```
@@ -101,7 +101,7 @@ impl Host {
     }
 }
 
-impl fmt::Display for Host {
+impl fmt::Display for NetworkHost {
     /// Writes the host as it stands before a port: an IPv6 address is in brackets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn name(text: &str) -> String {
-        Host::parse(text).unwrap().to_string()
+        NetworkHost::parse(text).unwrap().to_string()
     }
 
     #[test]
@@ -235,9 +235,9 @@ mod tests {
     #[test]
     fn what_a_c_library_reads_as_an_address_is_no_name() {
         for text in ["127.1", "0x7f000001", "2130706433", "0177.0.0.1", "1.2.3.256", "example.0x1", "a.1"] {
-            assert!(matches!(Host::parse(text), Err(InvalidHost::AmbiguousAddress(_))), "{text}");
+            assert!(matches!(NetworkHost::parse(text), Err(InvalidHost::AmbiguousAddress(_))), "{text}");
         }
-        assert_eq!(Host::parse("127.0.0.1."), Ok(Host::Address([127, 0, 0, 1].into())));
+        assert_eq!(NetworkHost::parse("127.0.0.1."), Ok(NetworkHost::Address([127, 0, 0, 1].into())));
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
             &long,
         ] {
             // The ideographic full stop becomes a dot by compatibility folding, and is no letter of a label.
-            assert!(Host::parse(text).is_err(), "{text:?}");
+            assert!(NetworkHost::parse(text).is_err(), "{text:?}");
         }
     }
 }

@@ -43,8 +43,8 @@ pub use address::ClosedAddressKind;
 pub use allowed_hosts::{AllowedHosts, HostRefusal, InvalidHostRule};
 pub use credential_rule::{CredentialHeader, CredentialRule, InvalidCredential, SecretSource};
 #[cfg(feature = "proxy")]
-pub use denial::{Denial, DenialReason};
-pub use host::{Host, InvalidHost};
+pub use denial::{DenialReason, DeniedConnection};
+pub use host::{InvalidHost, NetworkHost};
 #[cfg(feature = "credentials")]
 pub use interception::{HostCredential, Interception, InterceptionError, SecretError};
 #[cfg(feature = "proxy")]

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::allowed_hosts::AllowedHosts;
 use crate::connection;
-use crate::denial::Denial;
+use crate::denial::DeniedConnection;
 use crate::limits::ProxyLimits;
 use crate::proxy_state::ProxyState;
 use crate::resolver::{PinnedNames, Resolve, SystemResolver};
@@ -66,7 +66,7 @@ impl EgressProxy {
 
     /// Sets a function that is called with each refused connection. The function must return soon.
     #[must_use]
-    pub fn on_denied(mut self, callback: impl Fn(&Denial) + Send + Sync + 'static) -> Self {
+    pub fn on_denied(mut self, callback: impl Fn(&DeniedConnection) + Send + Sync + 'static) -> Self {
         self.state.on_denied = Some(Box::new(callback));
         self
     }

@@ -7,12 +7,12 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::allowed_hosts::AllowedHosts;
-use crate::denial::{Denial, DenialReason};
-use crate::host::{Host, UnreadableHost};
+use crate::denial::{DenialReason, DeniedConnection};
+use crate::host::{NetworkHost, UnreadableHost};
 use crate::limits::ProxyLimits;
 use crate::resolver::{PinnedNames, Resolve};
 
-pub(crate) type OnDenied = Box<dyn Fn(&Denial) + Send + Sync>;
+pub(crate) type OnDenied = Box<dyn Fn(&DeniedConnection) + Send + Sync>;
 
 /// The parts of a proxy that all its connections share.
 pub(crate) struct ProxyState {
@@ -29,13 +29,13 @@ pub(crate) struct ProxyState {
 /// The reason that a host is not connected to.
 #[derive(Debug)]
 pub(crate) enum ConnectError {
-    Denied(Denial),
+    Denied(DeniedConnection),
     Failed(io::Error),
 }
 
 /// The host that a client asked for.
 pub(crate) struct Destination {
-    pub(crate) host: Host,
+    pub(crate) host: NetworkHost,
     pub(crate) port: u16,
 }
 
@@ -50,7 +50,7 @@ impl ProxyState {
     }
 
     /// Reports a refused connection.
-    pub(crate) fn deny(&self, denial: Denial) -> Denial {
+    pub(crate) fn deny(&self, denial: DeniedConnection) -> DeniedConnection {
         if let Some(callback) = &self.on_denied {
             callback(&denial);
         }
@@ -60,16 +60,16 @@ impl ProxyState {
     /// Checks the host that a client asked for, before its name is resolved.
     pub(crate) fn destination(
         &self,
-        host: Result<Host, UnreadableHost>,
+        host: Result<NetworkHost, UnreadableHost>,
         port: u16,
-    ) -> Result<Destination, Denial> {
+    ) -> Result<Destination, DeniedConnection> {
         let host = host.map_err(|unreadable| {
             let host = unreadable.text.chars().filter(|letter| !letter.is_control()).take(200).collect();
-            self.deny(Denial { host, port, reason: DenialReason::InvalidHost })
+            self.deny(DeniedConnection { host, port, reason: DenialReason::InvalidHost })
         })?;
         match self.hosts.check(&host, port) {
             Ok(()) => Ok(Destination { host, port }),
-            Err(refusal) => Err(self.deny(Denial::new(&host, port, refusal.into()))),
+            Err(refusal) => Err(self.deny(DeniedConnection::new(&host, port, refusal.into()))),
         }
     }
 
@@ -84,8 +84,10 @@ impl ProxyState {
     async fn connect_to_any(&self, destination: &Destination) -> Result<TcpStream, ConnectError> {
         let Destination { host, port } = destination;
         let name = match host {
-            Host::Address(address) => return connect_to(*address, *port).await.map_err(ConnectError::Failed),
-            Host::Name(name) => name,
+            NetworkHost::Address(address) => {
+                return connect_to(*address, *port).await.map_err(ConnectError::Failed);
+            }
+            NetworkHost::Name(name) => name,
         };
         let resolver = self.resolver.as_ref();
         let addresses = self
@@ -112,7 +114,9 @@ impl ProxyState {
             }
         }
         match closed {
-            Some(refusal) => Err(ConnectError::Denied(self.deny(Denial::new(host, *port, refusal.into())))),
+            Some(refusal) => {
+                Err(ConnectError::Denied(self.deny(DeniedConnection::new(host, *port, refusal.into()))))
+            }
             None => Err(last),
         }
     }

@@ -6,12 +6,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client_stream::ClientStream;
-use crate::host::{Host, UnreadableHost};
+use crate::host::{NetworkHost, UnreadableHost};
 
 /// A host and port as a SOCKS client names them.
 pub(crate) struct SocksRequest {
     /// The host, or the text that is none.
-    pub(crate) host: Result<Host, UnreadableHost>,
+    pub(crate) host: Result<NetworkHost, UnreadableHost>,
     pub(crate) port: u16,
 }
 
@@ -53,17 +53,17 @@ pub(crate) async fn read_request(client: &mut ClientStream) -> io::Result<SocksR
         1 => {
             let mut address = [0; 4];
             client.read_exact(&mut address).await?;
-            Ok(Host::address(Ipv4Addr::from(address).into()))
+            Ok(NetworkHost::address(Ipv4Addr::from(address).into()))
         }
         4 => {
             let mut address = [0; 16];
             client.read_exact(&mut address).await?;
-            Ok(Host::address(Ipv6Addr::from(address).into()))
+            Ok(NetworkHost::address(Ipv6Addr::from(address).into()))
         }
         3 => {
             let mut name = vec![0; client.read_u8().await?.into()];
             client.read_exact(&mut name).await?;
-            Host::parse_requested(&String::from_utf8_lossy(&name))
+            NetworkHost::parse_requested(&String::from_utf8_lossy(&name))
         }
         _ => {
             reply(client, SocksReply::AddressTypeNotSupported).await?;

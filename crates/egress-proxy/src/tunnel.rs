@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The time of the last bytes in either direction of a connection.
-pub(crate) struct Activity(Mutex<Instant>);
+pub(crate) struct TunnelActivity(Mutex<Instant>);
 
-impl Activity {
+impl TunnelActivity {
     pub(crate) fn new() -> Self {
         Self(Mutex::new(Instant::now()))
     }
@@ -37,7 +37,7 @@ const BUFFER_BYTES: usize = 16 << 10;
 pub(crate) async fn copy(
     reader: &mut (impl AsyncRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
-    activity: &Activity,
+    activity: &TunnelActivity,
 ) -> io::Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use egress_proxy::{
-    AllowedHosts, CredentialHeader, CredentialRule, Denial, EgressProxy, HostCredential, Interception,
-    Resolve, ResolvedAddresses, SecretSource, certificate_variables, proxy_variables,
+    AllowedHosts, CredentialHeader, CredentialRule, DeniedConnection, EgressProxy, HostCredential,
+    Interception, Resolve, ResolvedAddresses, SecretSource, certificate_variables, proxy_variables,
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls::pki_types::pem::PemObject as _;
@@ -150,7 +150,7 @@ impl Origin {
 /// A proxy that has a credential for `git.example`, and a folder for its clients.
 struct Fixture {
     proxy: SocketAddr,
-    denials: Arc<Mutex<Vec<Denial>>>,
+    denials: Arc<Mutex<Vec<DeniedConnection>>>,
     secret: Arc<Mutex<String>>,
     authority: String,
     bundle: PathBuf,

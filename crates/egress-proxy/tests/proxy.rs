@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use egress_proxy::{AllowedHosts, Denial, EgressProxy, ProxyLimits, Resolve, ResolvedAddresses};
+use egress_proxy::{AllowedHosts, DeniedConnection, EgressProxy, ProxyLimits, Resolve, ResolvedAddresses};
 use skipped_tests::require;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -84,7 +84,7 @@ impl Server {
 /// A running proxy, and what it denied.
 struct Fixture {
     proxy: SocketAddr,
-    denials: Arc<Mutex<Vec<Denial>>>,
+    denials: Arc<Mutex<Vec<DeniedConnection>>>,
 }
 
 impl Fixture {

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 /// The names and origins that are allowed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AllowedHosts {
+pub(crate) struct AllowedHostHeaders {
     hosts: Vec<HostName>,
     origins: Vec<Origin>,
 }
@@ -31,7 +31,7 @@ struct Origin {
 
 /// The error of a configured name or origin that cannot be read. Each has its text.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AllowedHostsError {
+pub(crate) enum AllowedHostHeadersError {
     #[error("http.hosts: `{0}` is not a name; expected NAME or NAME:PORT")]
     Host(String),
     #[error("http.origins: `{0}` is not an origin; expected SCHEME://NAME, :PORT or :*")]
@@ -51,13 +51,13 @@ pub(crate) enum HostCheckError {
 
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-impl AllowedHosts {
+impl AllowedHostHeaders {
     /// Allows the addresses `listen` as names, the names of loopback if one of them is local, and `hosts` and `origins`.
     pub(crate) fn new(
         listen: &[ListenAddress],
         hosts: &[String],
         origins: &[String],
-    ) -> Result<Self, AllowedHostsError> {
+    ) -> Result<Self, AllowedHostHeadersError> {
         let mut allowed = Self::default();
         let any_port = |host: &str| HostName { host: host.to_owned(), port: None };
         // A page that rebinds its own name to 127.0.0.1 still sends that name in `Host`, so the names of loopback are
@@ -77,12 +77,12 @@ impl AllowedHosts {
             }
         }
         for host in hosts {
-            let wrong = || AllowedHostsError::Host(host.clone());
+            let wrong = || AllowedHostHeadersError::Host(host.clone());
             let authority: Authority = host.parse().map_err(|_| wrong())?;
             allowed.hosts.push(host_name(&authority).ok_or_else(wrong)?);
         }
         for text in origins {
-            let wrong = || AllowedHostsError::Origin(text.clone());
+            let wrong = || AllowedHostHeadersError::Origin(text.clone());
             let (text, any_port) =
                 text.strip_suffix(":*").map_or((text.as_str(), false), |text| (text, true));
             let mut origin = parse_origin(text).ok_or_else(wrong)?;
@@ -190,11 +190,11 @@ mod tests {
     use super::*;
     use http::HeaderValue;
 
-    fn allowed() -> AllowedHosts {
+    fn allowed() -> AllowedHostHeaders {
         let listen =
             [ListenAddress::parse("127.0.0.1:8717").unwrap(), ListenAddress::parse("10.0.0.5:1").unwrap()];
         let hosts = ["tools.example".to_owned(), "other.example:444".to_owned()];
-        AllowedHosts::new(
+        AllowedHostHeaders::new(
             &listen,
             &hosts,
             &["https://app.example".to_owned(), "https://any.example:*".to_owned()],

@@ -18,9 +18,9 @@ use std::path::PathBuf;
 #[command(name = "mcp-http", version, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) options: Options,
+    pub(crate) options: CliOptions,
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CliCommand>,
 }
 
 /// Parses the arguments of this process. Ends the process if they are wrong or ask for help, which calls `program` by its
@@ -60,7 +60,7 @@ certificates again.";
 
 /// The options of all subcommands.
 #[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Options {
+pub(crate) struct CliOptions {
     /// Folder that tools may use; give it several times for several. A token may have fewer
     #[arg(long = "root", value_name = "DIR", global = true)]
     roots: Vec<PathBuf>,
@@ -126,7 +126,7 @@ pub(crate) struct Options {
     pub(crate) log: Option<String>,
 }
 
-impl Options {
+impl CliOptions {
     /// Returns the configuration that the options set.
     pub(crate) fn flags(&self) -> SettingFlags {
         let http_flags = [
@@ -158,7 +158,7 @@ impl Options {
 
 /// A subcommand.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Make, list, rotate and revoke tokens
     Token {
         #[command(subcommand)]

@@ -1,6 +1,6 @@
 //! The errors that keep the program from starting, or a command from being done. The exit code is 2.
 
-use crate::allowed_hosts::AllowedHostsError;
+use crate::allowed_hosts::AllowedHostHeadersError;
 use crate::audit_store::AuditStoreError;
 use crate::auth::authenticator::PeerRuleError;
 use crate::auth::jwt::JwtError;
@@ -73,7 +73,7 @@ pub(crate) enum Error {
     #[error(transparent)]
     PublicUrl(#[from] PublicUrlError),
     #[error(transparent)]
-    AllowedHosts(#[from] AllowedHostsError),
+    AllowedHosts(#[from] AllowedHostHeadersError),
     #[error(transparent)]
     Workspaces(#[from] WorkspacesError),
     #[error(transparent)]

@@ -46,7 +46,7 @@ mod unauthenticated_peers;
 mod wait_reason;
 mod workspaces;
 
-use cli::{Cli, Command};
+use cli::{Cli, CliCommand};
 use console_output::{print, say};
 use error::Error;
 use error_causes::chain;
@@ -89,10 +89,10 @@ pub fn main(program: Program) -> ExitCode {
 /// Runs the subcommand, or serves. An error is one that kept it from starting.
 fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
     match cli.command {
-        Some(Command::Completions { shell }) => {
+        Some(CliCommand::Completions { shell }) => {
             return Ok(print(&manual::completions(shell, &mut cli::command(program)))?);
         }
-        Some(Command::Man(man)) => return Ok(print(&man.run(cli::command(program))?)?),
+        Some(CliCommand::Man(man)) => return Ok(print(&man.run(cli::command(program))?)?),
         _ => {}
     }
     let settings = read_settings(program, &cli.options.flags())?;
@@ -105,11 +105,11 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
     let level = cli.options.log.as_deref().unwrap_or("warn");
     let _log = log::start(level, settings.redactor.clone(), log_layer)?;
     match cli.command {
-        Some(Command::Token { command }) => return Ok(commands::token::run(&settings, command)?),
-        Some(Command::Audit { command }) => return Ok(commands::audit::run(&settings, &command)?),
-        Some(Command::Doctor(arguments)) => return Ok(commands::doctor::run(&settings, &arguments)?),
-        Some(Command::Init(arguments)) => return Ok(commands::init::run(&settings, &arguments)?),
-        Some(Command::Health(arguments)) => return Ok(commands::health::run(&settings, &arguments)?),
+        Some(CliCommand::Token { command }) => return Ok(commands::token::run(&settings, command)?),
+        Some(CliCommand::Audit { command }) => return Ok(commands::audit::run(&settings, &command)?),
+        Some(CliCommand::Doctor(arguments)) => return Ok(commands::doctor::run(&settings, &arguments)?),
+        Some(CliCommand::Init(arguments)) => return Ok(commands::init::run(&settings, &arguments)?),
+        Some(CliCommand::Health(arguments)) => return Ok(commands::health::run(&settings, &arguments)?),
         _ => {}
     }
     open_file_limit::raise();

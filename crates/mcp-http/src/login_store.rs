@@ -20,11 +20,11 @@ const COOKIE_NAME: &str = "coretools_ui";
 /// ends with the process. The token is verified again at each request, so that one that was revoked or has expired opens
 /// nothing.
 #[derive(Debug, Default)]
-pub(crate) struct BrowserLoginStore(Mutex<HashMap<[u8; 32], Login>>);
+pub(crate) struct BrowserLoginStore(Mutex<HashMap<[u8; 32], BrowserLogin>>);
 
 /// A browser that is signed in.
 #[derive(Clone)]
-pub(crate) struct Login {
+pub(crate) struct BrowserLogin {
     /// The token that its user gave.
     pub(crate) bearer: String,
     /// The secret that a form must contain which changes something. A browser sends the cookie with the form of any page.
@@ -32,13 +32,13 @@ pub(crate) struct Login {
     expires_at: Instant,
 }
 
-impl std::fmt::Debug for Login {
+impl std::fmt::Debug for BrowserLogin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Login").field("expires_at", &self.expires_at).finish_non_exhaustive()
     }
 }
 
-impl Login {
+impl BrowserLogin {
     /// Returns true if `given` is the secret of the forms, in a time that does not depend on where it differs.
     pub(crate) fn verifies_form(&self, given: &str) -> bool {
         self.form_secret.as_bytes().ct_eq(given.as_bytes()).into()
@@ -46,7 +46,7 @@ impl Login {
 }
 
 impl BrowserLoginStore {
-    fn table(&self) -> MutexGuard<'_, HashMap<[u8; 32], Login>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<[u8; 32], BrowserLogin>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -66,12 +66,15 @@ impl BrowserLoginStore {
             // Signing in needs a valid token, so that the limit bounds the memory and locks nobody out.
             oldest.and_then(|key| table.remove(&key));
         }
-        table.insert(key(&id), Login { bearer: bearer.to_owned(), form_secret, expires_at: now + LIFETIME });
+        table.insert(
+            key(&id),
+            BrowserLogin { bearer: bearer.to_owned(), form_secret, expires_at: now + LIFETIME },
+        );
         Ok(set_cookie(&id, LIFETIME, is_https))
     }
 
     /// Returns the login of the browser that sends these headers.
-    pub(crate) fn find(&self, headers: &HeaderMap) -> Option<Login> {
+    pub(crate) fn find(&self, headers: &HeaderMap) -> Option<BrowserLogin> {
         let login = self.table().get(&key(cookie_id(headers)?)).cloned()?;
         (login.expires_at > Instant::now()).then_some(login)
     }

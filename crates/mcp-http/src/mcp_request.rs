@@ -3,7 +3,7 @@
 use crate::auth::principal::Principal;
 use crate::limits::account::{CallerAccount, CallerPermits};
 use crate::net::address::ConnectionPeer;
-use crate::recent_calls::{RunningCall, RunningCallGuard};
+use crate::recent_calls::{ActiveCall, RunningCallGuard};
 use crate::sessions::ClientSessionGuard;
 use crate::telemetry::RequestSpan;
 use crate::telemetry::attributes::TraceParent;
@@ -34,7 +34,7 @@ pub(crate) struct McpRequest {
     /// The call on the list for the page, until it has begun.
     pub(crate) running: Option<RunningCallGuard>,
     /// The call on that list, once it has begun.
-    pub(crate) call: Option<Arc<RunningCall>>,
+    pub(crate) call: Option<Arc<ActiveCall>>,
     /// Cancels the call.
     pub(crate) cancellation: Option<CancellationToken>,
 }

@@ -1,7 +1,7 @@
 //! The actions of a viewer of the page on calls and tokens, and their records in the audit.
 
 use crate::auth::token_file::{self, TokenFileError};
-use crate::recent_calls::RunningCall;
+use crate::recent_calls::ActiveCall;
 use crate::server::revocation::end_programs_of;
 use crate::state::App;
 use core_tools::mcp::{CallDecision, CallRecord, Outcome};
@@ -33,7 +33,7 @@ enum RevokeError {
 }
 
 /// Ends a call, for `by`.
-pub(crate) fn stop_call(app: App, by: &Caller, call: &RunningCall) {
+pub(crate) fn stop_call(app: App, by: &Caller, call: &ActiveCall) {
     call.stop();
     let what = format!("page: stopped `{}` of {}: {}", call.tool, call.principal, call.detail());
     tracing::warn!(

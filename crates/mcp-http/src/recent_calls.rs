@@ -28,12 +28,12 @@ pub(crate) struct RecentCalls {
 #[derive(Debug, Default)]
 struct RunningCalls {
     last_number: u64,
-    calls: BTreeMap<u64, Arc<RunningCall>>,
+    calls: BTreeMap<u64, Arc<ActiveCall>>,
 }
 
 /// A call that runs, or waits to be run.
 #[derive(Debug)]
-pub(crate) struct RunningCall {
+pub(crate) struct ActiveCall {
     /// Its number, which no other call of this process has.
     pub(crate) number: u64,
     pub(crate) principal: String,
@@ -50,7 +50,7 @@ pub(crate) struct RunningCall {
     work: OnceLock<CancellationToken>,
 }
 
-impl RunningCall {
+impl ActiveCall {
     /// Notes what the call reaches. Only the first note counts: the calls that a tool makes come later.
     pub(crate) fn note_start(&self, record: &CallRecord<'_>) {
         let _ = self.detail.set(detail(record));
@@ -130,7 +130,7 @@ pub(crate) struct FinishedCalls {
 #[derive(Debug)]
 pub(crate) struct RunningCallGuard {
     recent: Arc<RecentCalls>,
-    pub(crate) call: Arc<RunningCall>,
+    pub(crate) call: Arc<ActiveCall>,
 }
 
 impl RecentCalls {
@@ -140,7 +140,7 @@ impl RecentCalls {
         let mut running = lock(&self.running);
         running.last_number += 1;
         let number = running.last_number;
-        let call = Arc::new(RunningCall {
+        let call = Arc::new(ActiveCall {
             number,
             principal,
             role,
@@ -189,10 +189,10 @@ impl RecentCalls {
     }
 
     /// Returns the calls that run, of `principal` or of all, the oldest first.
-    pub(crate) fn running(&self, principal: Option<&str>) -> Vec<Arc<RunningCall>> {
+    pub(crate) fn running(&self, principal: Option<&str>) -> Vec<Arc<ActiveCall>> {
         let running = lock(&self.running);
         let is_shown =
-            |call: &&Arc<RunningCall>| principal.is_none_or(|principal| call.principal == principal);
+            |call: &&Arc<ActiveCall>| principal.is_none_or(|principal| call.principal == principal);
         running.calls.values().filter(is_shown).cloned().collect()
     }
 
@@ -202,7 +202,7 @@ impl RecentCalls {
     }
 
     /// Returns the call of this number, if it runs.
-    pub(crate) fn find_running(&self, number: u64) -> Option<Arc<RunningCall>> {
+    pub(crate) fn find_running(&self, number: u64) -> Option<Arc<ActiveCall>> {
         lock(&self.running).calls.get(&number).cloned()
     }
 

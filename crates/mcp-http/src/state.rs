@@ -1,7 +1,7 @@
 //! The state that all requests share.
 
 use crate::activity::ActivityHistory;
-use crate::allowed_hosts::AllowedHosts;
+use crate::allowed_hosts::AllowedHostHeaders;
 use crate::audit_source::AuditSource;
 use crate::audit_store::AuditStore;
 use crate::auth::authenticator::Authenticator;
@@ -32,7 +32,7 @@ pub(crate) type App = &'static AppState;
 pub(crate) struct AppState {
     /// The version of the program.
     pub(crate) version: &'static str,
-    pub(crate) allowed_hosts: AllowedHosts,
+    pub(crate) allowed_hosts: AllowedHostHeaders,
     pub(crate) authenticator: Authenticator,
     /// The file of the last uses of tokens, if there is one.
     pub(crate) token_usage: Option<Mutex<TokenUsageWriter>>,

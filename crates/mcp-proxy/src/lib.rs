@@ -57,9 +57,9 @@ mod upstream_process;
 
 pub use authorizer::{PolicyHandle, ToolFilter};
 pub use error::Error;
-pub use limits::ProxyLimits;
+pub use limits::McpProxyLimits;
 pub use methods::ProtocolArea;
-pub use observer::{CallEnd, CallOutcome, ObservedCall, ProxyDecision, ProxyObserver};
+pub use observer::{CallEnd, ObservedCall, ObservedCallOutcome, ProxyDecision, ProxyObserver};
 pub use pinned_tools::{PinError, PinFileProblem, PinMode};
 pub use proxy::Proxy;
 pub use proxy_approvals::ProxyApprovals;

@@ -9,7 +9,7 @@ pub(super) const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(300);
 /// The limits of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ProxyLimits {
+pub struct McpProxyLimits {
     /// The longest time a request may take. 10 minutes by default.
     pub request_timeout: Duration,
     /// The longest time a call of a single tool may take, by the tool's name, in place of `request_timeout`.
@@ -20,7 +20,7 @@ pub struct ProxyLimits {
     pub max_open_requests: usize,
 }
 
-impl Default for ProxyLimits {
+impl Default for McpProxyLimits {
     fn default() -> Self {
         Self {
             request_timeout: Duration::from_secs(600),
@@ -31,7 +31,7 @@ impl Default for ProxyLimits {
     }
 }
 
-impl ProxyLimits {
+impl McpProxyLimits {
     /// Returns the longest time that a call of `tool` may take.
     pub(super) fn timeout_of(&self, tool: &str) -> Duration {
         self.tool_timeouts.get(tool).copied().unwrap_or(self.request_timeout)

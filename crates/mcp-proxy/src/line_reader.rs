@@ -10,12 +10,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A reader of lines with a limit on their length.
 #[derive(Debug)]
-pub(super) struct LineReader {
+pub(super) struct BoundedLineReader {
     descriptor: OwnedFd,
     lines: LineBuffer,
 }
 
-impl LineReader {
+impl BoundedLineReader {
     /// Reads `descriptor`, keeping at most `limit` bytes of a line.
     pub(super) fn new(descriptor: OwnedFd, limit: usize) -> Self {
         Self { descriptor, lines: LineBuffer::new(limit) }
@@ -69,7 +69,7 @@ impl LineReader {
     }
 }
 
-impl AsFd for LineReader {
+impl AsFd for BoundedLineReader {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
@@ -89,7 +89,7 @@ mod tests {
                 writer.write_all(piece).unwrap();
             }
         });
-        let mut lines = LineReader::new(reader.into(), 1000);
+        let mut lines = BoundedLineReader::new(reader.into(), 1000);
         let mut found = Vec::new();
         loop {
             match lines.next().unwrap() {

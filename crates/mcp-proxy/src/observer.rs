@@ -42,7 +42,7 @@ pub enum ProxyDecision {
 
 /// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallOutcome {
+pub enum ObservedCallOutcome {
     /// The server has answered with a result.
     Ok,
     /// The server has answered with an error, or not at all; it may have run.
@@ -56,7 +56,7 @@ pub enum CallOutcome {
 #[non_exhaustive]
 pub struct CallEnd {
     /// The outcome.
-    pub outcome: CallOutcome,
+    pub outcome: ObservedCallOutcome,
     /// The time since it was judged; zero if it was not sent.
     pub duration: Duration,
     /// The size of the server's answer, in bytes.
@@ -78,9 +78,9 @@ pub trait ProxyObserver: Send + Sync {
 
 impl CallEnd {
     pub(super) const NOT_RUN: Self =
-        Self { outcome: CallOutcome::NotRun, duration: Duration::ZERO, bytes_out: 0 };
+        Self { outcome: ObservedCallOutcome::NotRun, duration: Duration::ZERO, bytes_out: 0 };
 
-    pub(super) fn after(duration: Duration, outcome: CallOutcome, bytes_out: usize) -> Self {
+    pub(super) fn after(duration: Duration, outcome: ObservedCallOutcome, bytes_out: usize) -> Self {
         Self { outcome, duration, bytes_out }
     }
 }
@@ -91,7 +91,7 @@ impl<'a> ObservedCall<'a> {
         tool: &'a str,
         decision: ProxyDecision,
         rule: &'a str,
-        arguments: &'a ArgumentSummary,
+        arguments: &'a ObservedArguments,
     ) -> Self {
         Self { caller, tool, decision, rule, arguments: &arguments.text, bytes_in: arguments.bytes }
     }
@@ -99,7 +99,7 @@ impl<'a> ObservedCall<'a> {
 
 /// The names and sizes of a call's arguments.
 #[derive(Debug, Default)]
-pub(super) struct ArgumentSummary {
+pub(super) struct ObservedArguments {
     text: String,
     /// The size of the arguments as JSON.
     bytes: usize,
@@ -110,10 +110,10 @@ pub(super) struct ArgumentSummary {
 pub(super) fn argument_summary(
     arguments: Option<&JsonObject<'_>>,
     definition: Option<&JsonObject<'_>>,
-) -> ArgumentSummary {
+) -> ObservedArguments {
     /// The length after which a summary is cut, so that one call stays one readable line of an audit.
     const MAX_CHARS: usize = 400;
-    let Some(arguments) = arguments else { return ArgumentSummary::default() };
+    let Some(arguments) = arguments else { return ObservedArguments::default() };
     let properties = definition
         .and_then(|definition| definition.get("inputSchema")?.as_object()?.get("properties")?.as_object());
     let mut summary = String::new();
@@ -137,7 +137,7 @@ pub(super) fn argument_summary(
             Json::Object(members) => summary.push_str(&format!("{}{{}}", members.names().count())),
         }
     }
-    ArgumentSummary { text: summary, bytes: json_bytes(arguments) }
+    ObservedArguments { text: summary, bytes: json_bytes(arguments) }
 }
 
 /// Returns the size of an object as JSON, in bytes.

@@ -28,12 +28,12 @@ pub(super) enum EnqueueError {
 struct SharedOutputQueue {
     descriptor: OwnedFd,
     limit: usize,
-    state: Mutex<QueueState>,
+    state: Mutex<OutputQueueState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct QueueState {
+struct OutputQueueState {
     queue: VecDeque<Vec<u8>>,
     /// Bytes in the queue and in the line that is being written.
     bytes: usize,
@@ -127,7 +127,7 @@ impl OutputQueue {
     }
 
     /// Waits at most `limit` while `condition` holds; returns true if it no longer does.
-    fn wait_while(&self, limit: Duration, condition: impl Fn(&QueueState) -> bool) -> bool {
+    fn wait_while(&self, limit: Duration, condition: impl Fn(&OutputQueueState) -> bool) -> bool {
         let mut state = self.0.lock();
         if !condition(&state) {
             return true;
@@ -146,11 +146,11 @@ impl OutputQueue {
 }
 
 impl SharedOutputQueue {
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
+    fn lock(&self) -> MutexGuard<'_, OutputQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn close(&self, state: &mut QueueState) {
+    fn close(&self, state: &mut OutputQueueState) {
         state.closed = true;
         state.queue.clear();
         self.changed.notify_all();

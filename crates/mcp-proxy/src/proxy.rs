@@ -2,8 +2,8 @@
 
 use super::authorizer::{Authorizer, PolicyHandle, ToolFilter};
 use super::error::Error;
-use super::limits::ProxyLimits;
-use super::line_reader::LineReader;
+use super::limits::McpProxyLimits;
+use super::line_reader::BoundedLineReader;
 use super::observer::ProxyObserver;
 use super::output_queue::{MAX_QUEUE_BYTES, OutputQueue};
 use super::pinned_tools::{PinMode, PinnedTools};
@@ -27,7 +27,7 @@ pub struct Proxy {
     caller: Caller,
     filter: ToolFilter,
     effects: Arc<dyn EffectResolver + Send + Sync>,
-    limits: ProxyLimits,
+    limits: McpProxyLimits,
     pins: Option<(PathBuf, PinMode)>,
     observer: Option<Arc<dyn ProxyObserver>>,
     approvals: Option<ProxyApprovals>,
@@ -50,7 +50,7 @@ impl Proxy {
             caller,
             filter: ToolFilter::default(),
             effects: Arc::new(LexicalResolver),
-            limits: ProxyLimits::default(),
+            limits: McpProxyLimits::default(),
             pins: None,
             observer: None,
             approvals: None,
@@ -74,7 +74,7 @@ impl Proxy {
 
     /// Replaces the default limits.
     #[must_use]
-    pub fn limits(mut self, limits: ProxyLimits) -> Self {
+    pub fn limits(mut self, limits: McpProxyLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -129,7 +129,7 @@ impl Proxy {
             ProxySession::new(authorizer, self.limits, pinned_tools, self.observer, self.approvals, client);
         let reader_thread = ReaderThread::start(
             session.clone(),
-            LineReader::new(input, json_rpc::message::MAX_MESSAGE_BYTES),
+            BoundedLineReader::new(input, json_rpc::message::MAX_MESSAGE_BYTES),
         )?;
         let reloads = async {
             loop {

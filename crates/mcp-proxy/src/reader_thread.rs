@@ -1,7 +1,7 @@
 //! The thread that reads the lines of client and server and hands them to the session, which writes the resulting
 //! lines at once. One thread serves both: a call wakes it twice, with its memory still in the cache.
 
-use super::line_reader::{Line, LineReader};
+use super::line_reader::{BoundedLineReader, Line};
 use super::session::ProxySession;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -15,17 +15,17 @@ const CAPACITY_CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000
 /// A handle of the thread; dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct ReaderThread {
-    attached: Arc<Mutex<Option<LineSource>>>,
+    attached: Arc<Mutex<Option<ServerLineSource>>>,
     /// A pipe to the thread: a byte means that `attached` holds a server, and its end that the thread is to end.
     wake: OwnedFd,
 }
 
 /// The generation of a server, and the reader of its lines.
-type LineSource = (u64, LineReader);
+type ServerLineSource = (u64, BoundedLineReader);
 
 impl ReaderThread {
     /// Reads the client, and whatever server is [attached](Self::attach).
-    pub(super) fn start(session: ProxySession, client: LineReader) -> io::Result<Self> {
+    pub(super) fn start(session: ProxySession, client: BoundedLineReader) -> io::Result<Self> {
         let (wake_reader, wake) = io::pipe()?;
         let reader_thread = Self { attached: Arc::default(), wake: wake.into() };
         let attached = Arc::clone(&reader_thread.attached);
@@ -37,7 +37,7 @@ impl ReaderThread {
     }
 
     /// Reads this server from now on, in place of the one before.
-    pub(super) fn attach(&self, generation: u64, lines: LineReader) -> io::Result<()> {
+    pub(super) fn attach(&self, generation: u64, lines: BoundedLineReader) -> io::Result<()> {
         // A lock with a pipe and no condition variable: the thread sleeps in `poll(2)`, which waits for descriptors
         // alone. Lines of the former server that are still unread are dropped, as its requests have failed.
         *self.attached.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, lines));
@@ -47,7 +47,11 @@ impl ReaderThread {
 }
 
 /// Returns the descriptor to poll. For lines that are not to be read it is `wake_reader`, without any event.
-fn poll_entry<'a>(lines: Option<&'a LineReader>, has_capacity: bool, wake_reader: &'a OwnedFd) -> PollFd<'a> {
+fn poll_entry<'a>(
+    lines: Option<&'a BoundedLineReader>,
+    has_capacity: bool,
+    wake_reader: &'a OwnedFd,
+) -> PollFd<'a> {
     match lines.filter(|_| has_capacity) {
         Some(lines) => PollFd::from_borrowed_fd(lines.as_fd(), PollFlags::IN),
         None => PollFd::from_borrowed_fd(wake_reader.as_fd(), PollFlags::empty()),
@@ -56,8 +60,8 @@ fn poll_entry<'a>(lines: Option<&'a LineReader>, has_capacity: bool, wake_reader
 
 fn run(
     session: &ProxySession,
-    client: LineReader,
-    attached: &Mutex<Option<LineSource>>,
+    client: BoundedLineReader,
+    attached: &Mutex<Option<ServerLineSource>>,
     wake_reader: &OwnedFd,
 ) {
     let (mut client, mut server) = (Some(client), None);
@@ -65,7 +69,7 @@ fn run(
         // Every line that is read can cause lines to the client. While it does not read them, nobody is read.
         let has_capacity = session.client().has_capacity();
         let [is_woken, client_readable, server_readable] = {
-            let server: Option<&LineSource> = server.as_ref();
+            let server: Option<&ServerLineSource> = server.as_ref();
             let mut polled = [
                 PollFd::new(wake_reader, PollFlags::IN),
                 poll_entry(client.as_ref(), has_capacity, wake_reader),
@@ -89,7 +93,7 @@ fn run(
             // The events were polled for the server before this one.
             continue;
         }
-        let is_gone = |lines: &mut LineReader| match has_capacity {
+        let is_gone = |lines: &mut BoundedLineReader| match has_capacity {
             true => client_readable && !read_client(session, lines),
             // Nothing is read from a client that reads nothing, so its end is not read either.
             false => lines.is_hung_up(),
@@ -104,7 +108,7 @@ fn run(
 }
 
 /// Reads what has arrived; returns false at the end of the stream.
-fn read_client(session: &ProxySession, lines: &mut LineReader) -> bool {
+fn read_client(session: &ProxySession, lines: &mut BoundedLineReader) -> bool {
     if let Err(error) = lines.fill() {
         tracing::warn!(%error, "cannot read from the client");
         return false;
@@ -120,7 +124,7 @@ fn read_client(session: &ProxySession, lines: &mut LineReader) -> bool {
 }
 
 /// Reads what has arrived; returns false at the end of the stream.
-fn read_server(session: &ProxySession, generation: u64, lines: &mut LineReader) -> bool {
+fn read_server(session: &ProxySession, generation: u64, lines: &mut BoundedLineReader) -> bool {
     if let Err(error) = lines.fill() {
         session.server_is_gone(generation, &error.to_string());
         return false;

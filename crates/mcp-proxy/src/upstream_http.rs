@@ -5,7 +5,7 @@
 
 use super::backoff::{Backoff, pause, until};
 use super::event_reader::EventReader;
-use super::line_reader::{Line, LineReader};
+use super::line_reader::{BoundedLineReader, Line};
 use super::output_queue::{MAX_QUEUE_BYTES, OutputQueue};
 use super::session::ProxySession;
 use json_rpc::json::Json;
@@ -218,7 +218,7 @@ fn connect(
         is_over: AtomicBool::new(false),
     });
     let poster = Arc::clone(&connection);
-    let mut lines = LineReader::new(reader.into(), MAX_MESSAGE_BYTES * 2);
+    let mut lines = BoundedLineReader::new(reader.into(), MAX_MESSAGE_BYTES * 2);
     std::thread::Builder::new().name("to-url".to_owned()).spawn(move || {
         while let Ok(Line::Whole(line)) = lines.next() {
             poster.post(line);
@@ -243,7 +243,7 @@ struct RemoteConnection {
 }
 
 /// The error for a request that gets no answer.
-enum ExchangeError {
+enum UpstreamHttpError {
     /// The request was not sent.
     NotSent(String),
     /// The request was sent and may have run.
@@ -275,14 +275,14 @@ impl RemoteConnection {
                 if self.open_requests.fetch_add(1, Ordering::AcqRel) >= MAX_OPEN_REQUESTS {
                     self.open_requests.fetch_sub(1, Ordering::AcqRel);
                     return self
-                        .give_up(&id, &ExchangeError::NotSent("too many requests are open".to_owned()));
+                        .give_up(&id, &UpstreamHttpError::NotSent("too many requests are open".to_owned()));
                 }
                 let give_up = (Arc::clone(self), id.clone());
                 let thread = std::thread::Builder::new().name("request".to_owned()).spawn(move || {
                     let answered = connection.exchange(&body, &metadata, limit, true);
                     connection.open_requests.fetch_sub(1, Ordering::AcqRel);
                     let failure = answered.err().unwrap_or_else(|| {
-                        ExchangeError::Unknown("its answer has ended without one".to_owned())
+                        UpstreamHttpError::Unknown("its answer has ended without one".to_owned())
                     });
                     // If the answer came, no request is open under this id any more, and nothing fails.
                     connection.give_up(&id, &failure);
@@ -290,7 +290,7 @@ impl RemoteConnection {
                 if let Err(error) = thread {
                     let (connection, id) = give_up;
                     connection.open_requests.fetch_sub(1, Ordering::AcqRel);
-                    connection.give_up(&id, &ExchangeError::NotSent(error.to_string()));
+                    connection.give_up(&id, &UpstreamHttpError::NotSent(error.to_string()));
                 }
             }
             // On this thread, so that notifications reach the server in their order, before what comes after them.
@@ -340,9 +340,9 @@ impl RemoteConnection {
         metadata: &RequestMetadata,
         limit: Option<Duration>,
         is_request: bool,
-    ) -> Result<(), ExchangeError> {
+    ) -> Result<(), UpstreamHttpError> {
         let mut request = self.agent.post(&self.remote.url).config().timeout_global(limit).build();
-        let headers = request.headers_mut().ok_or_else(|| ExchangeError::NotSent("no URL".to_owned()))?;
+        let headers = request.headers_mut().ok_or_else(|| UpstreamHttpError::NotSent("no URL".to_owned()))?;
         self.add_headers(headers, metadata, "application/json, text/event-stream")?;
         headers.insert("content-type", HeaderValue::from_static("application/json"));
         let answer = request.send(body).map_err(|error| classify(&error))?;
@@ -359,7 +359,7 @@ impl RemoteConnection {
         headers: &mut HeaderMap,
         metadata: &RequestMetadata,
         accept: &'static str,
-    ) -> Result<(), ExchangeError> {
+    ) -> Result<(), UpstreamHttpError> {
         headers.extend(self.remote.headers.clone());
         headers.insert("accept", HeaderValue::from_static(accept));
         if let Some(id) = &*self.session_id.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -374,36 +374,38 @@ impl RemoteConnection {
         for (name, value) in message_headers {
             let Some(value) = value.as_ref().filter(|value| !value.is_empty()) else { continue };
             let value =
-                value.parse().map_err(|_| ExchangeError::NotSent(format!("`{name}` cannot be sent")))?;
+                value.parse().map_err(|_| UpstreamHttpError::NotSent(format!("`{name}` cannot be sent")))?;
             headers.insert(name, value);
         }
         Ok(())
     }
 
     /// Accepts any 2xx status. The body of any other answer is not read: it holds no message.
-    fn check_status(&self, answer: &Response<Body>) -> Result<(), ExchangeError> {
+    fn check_status(&self, answer: &Response<Body>) -> Result<(), UpstreamHttpError> {
         let status = answer.status();
         let has_session = self.session_id.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         // MCP: with a session id, 404 means that the session is over, and that a client begins a new one.
         if status.as_u16() == 404 && has_session {
-            return Err(ExchangeError::SessionGone);
+            return Err(UpstreamHttpError::SessionGone);
         }
         if !status.is_success() {
-            return Err(ExchangeError::Unknown(format!("HTTP status {}", status.as_u16())));
+            return Err(UpstreamHttpError::Unknown(format!("HTTP status {}", status.as_u16())));
         }
         let is_identity = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
         if answer.headers().get_all("content-encoding").iter().any(|value| !is_identity(value)) {
-            return Err(ExchangeError::Unknown("a compressed answer, which was not asked for".to_owned()));
+            return Err(UpstreamHttpError::Unknown(
+                "a compressed answer, which was not asked for".to_owned(),
+            ));
         }
         Ok(())
     }
 
-    fn deliver(&self, mut answer: Response<Body>) -> Result<(), ExchangeError> {
+    fn deliver(&self, mut answer: Response<Body>) -> Result<(), UpstreamHttpError> {
         let media_type = answer.headers().get("content-type").and_then(|value| value.to_str().ok());
         let media_type = media_type.and_then(|value| value.split(';').next()).unwrap_or_default();
         let media_type = media_type.trim().to_ascii_lowercase();
         let read_error =
-            |error: io::Error| ExchangeError::Unknown(format!("its answer cannot be read: {error}"));
+            |error: io::Error| UpstreamHttpError::Unknown(format!("its answer cannot be read: {error}"));
         let reader = answer.body_mut().as_reader();
         match media_type.as_str() {
             "application/json" => {
@@ -422,15 +424,15 @@ impl RemoteConnection {
                 }
                 Ok(())
             }
-            _ => Err(ExchangeError::Unknown(
+            _ => Err(UpstreamHttpError::Unknown(
                 "an answer that is neither JSON nor a stream of events".to_owned(),
             )),
         }
     }
 
     /// Fails the request, if it is still open.
-    fn give_up(&self, id: &Id, failure: &ExchangeError) {
-        if matches!(failure, ExchangeError::SessionGone) {
+    fn give_up(&self, id: &Id, failure: &UpstreamHttpError) {
+        if matches!(failure, UpstreamHttpError::SessionGone) {
             return self.session.server_is_gone(self.generation, "it does not know the session any more");
         }
         self.session.server_gave_up(self.generation, id, &failure.to_string());
@@ -482,7 +484,7 @@ impl RemoteConnection {
     }
 }
 
-impl fmt::Display for ExchangeError {
+impl fmt::Display for UpstreamHttpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotSent(problem) => write!(f, "not sent: {problem}"),
@@ -498,17 +500,17 @@ impl fmt::Display for ExchangeError {
 }
 
 /// Distinguishes a request that surely was not sent from one that may have been.
-fn classify(error: &ureq::Error) -> ExchangeError {
+fn classify(error: &ureq::Error) -> UpstreamHttpError {
     let problem = error.to_string();
     // Only what happens before a connection exists: after that the server may have seen the request.
     match error {
         ureq::Error::HostNotFound
         | ureq::Error::ConnectionFailed
-        | ureq::Error::Timeout(ureq::Timeout::Connect) => ExchangeError::NotSent(problem),
+        | ureq::Error::Timeout(ureq::Timeout::Connect) => UpstreamHttpError::NotSent(problem),
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            ExchangeError::NotSent(problem)
+            UpstreamHttpError::NotSent(problem)
         }
-        _ => ExchangeError::Unknown(problem),
+        _ => UpstreamHttpError::Unknown(problem),
     }
 }
 

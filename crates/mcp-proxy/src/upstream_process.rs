@@ -1,7 +1,7 @@
 //! A server that is started as a child process, started again when it ends, and ended with the client.
 
 use super::backoff::{Backoff, pause, until};
-use super::line_reader::LineReader;
+use super::line_reader::BoundedLineReader;
 use super::output_queue::{MAX_QUEUE_BYTES, OutputQueue};
 use super::reader_thread::ReaderThread;
 use super::session::ProxySession;
@@ -174,7 +174,7 @@ async fn start(
     }
     let running = runner.start(command).await?;
     let queue = OutputQueue::new(to_child.into(), MAX_QUEUE_BYTES, "to-server")?;
-    let lines = LineReader::new(from_child.into(), json_rpc::message::MAX_MESSAGE_BYTES);
+    let lines = BoundedLineReader::new(from_child.into(), json_rpc::message::MAX_MESSAGE_BYTES);
     // Before its lines are read: the session drops lines of a generation that it does not know.
     let generation = session.server_is_up(queue);
     reader_thread.attach(generation, lines)?;

@@ -36,17 +36,17 @@ fn with_words(command: Command, server: &LocalServer) -> Command {
     let mut toolsets = server.host.toolsets(&server.caller);
     toolsets.dedup();
     let lists = PRESETS.into_iter().chain(toolsets).collect();
-    Words { tools, roles, lists }.added_to(command)
+    CompletionWords { tools, roles, lists }.added_to(command)
 }
 
 /// The words that stand for tools, roles and lists of tools.
-struct Words {
+struct CompletionWords {
     tools: Vec<PossibleValue>,
     roles: Vec<&'static str>,
     lists: Vec<&'static str>,
 }
 
-impl Words {
+impl CompletionWords {
     /// Adds the words to the arguments of `command` and of its subcommands.
     fn added_to(&self, mut command: Command) -> Command {
         let ids: Vec<_> = command.get_arguments().map(|argument| argument.get_id().to_string()).collect();

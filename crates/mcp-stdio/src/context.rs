@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::output::{name, print, print_error};
 use clap::{Args, ValueEnum};
 use core_tools::ci::Commands;
-use core_tools::context::{Catalogue, CompiledContext, ContextRequest, Format, WorkspaceCompiler};
+use core_tools::context::{Catalogue, CompiledContext, ContextRequest, DocumentFormat, WorkspaceCompiler};
 use core_tools::mcp::{CallContext, WorkspaceEffects};
 use core_tools::workspace::Workspace;
 use error_causes::chain;
@@ -246,9 +246,9 @@ fn request(arguments: &ContextArguments, role: &str) -> Result<ContextRequest, E
     request.budget_tokens = Some(arguments.budget);
     request.token_factor_permille = factor;
     request.format = match arguments.format {
-        FormatArgument::Markdown => Format::Markdown,
-        FormatArgument::Xml => Format::Xml,
-        FormatArgument::Json => Format::Json,
+        FormatArgument::Markdown => DocumentFormat::Markdown,
+        FormatArgument::Xml => DocumentFormat::Xml,
+        FormatArgument::Json => DocumentFormat::Json,
     };
     request.task = arguments.task.clone();
     request.include = arguments.include.clone();

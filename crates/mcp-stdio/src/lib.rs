@@ -54,7 +54,7 @@ mod transport;
 #[cfg(all(feature = "wrap", unix))]
 mod wrap;
 
-use cli::{Cli, Command};
+use cli::{Cli, CliCommand};
 use error::Error;
 use error_causes::chain;
 use output::{name, print, print_error};
@@ -103,7 +103,7 @@ fn serves(cli: &Cli) -> bool {
     match cli.command {
         None => true,
         #[cfg(feature = "remotes")]
-        Some(Command::RemoteServer) => true,
+        Some(CliCommand::RemoteServer) => true,
         _ => false,
     }
 }
@@ -113,7 +113,10 @@ fn check_remote(cli: &Cli) -> Result<(), Error> {
     let works_there = matches!(
         cli.command,
         None | Some(
-            Command::Call { .. } | Command::Tools { .. } | Command::Index(_) | Command::PrintConfig(_)
+            CliCommand::Call { .. }
+                | CliCommand::Tools { .. }
+                | CliCommand::Index(_)
+                | CliCommand::PrintConfig(_)
         )
     );
     match cli.options.remote() {
@@ -133,44 +136,46 @@ fn nobody_speaks_to_it() -> bool {
 fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
     check_remote(&cli)?;
     match cli.command {
-        Some(Command::PrintConfig(arguments)) => {
+        Some(CliCommand::PrintConfig(arguments)) => {
             return print_config::print_config(&arguments, &cli.options);
         }
-        Some(Command::Completions { shell }) => {
+        Some(CliCommand::Completions { shell }) => {
             return Ok(print(&completions::script(program, shell, &cli.options.flags())));
         }
-        Some(Command::Call { tool: None, .. }) => return Ok(print(&cli::call_help(program))),
-        Some(Command::Approvals { command }) => return approvals::run(command),
-        Some(Command::Man(man)) => return Ok(print(&man.run(cli::command(program))?)),
+        Some(CliCommand::Call { tool: None, .. }) => return Ok(print(&cli::call_help(program))),
+        Some(CliCommand::Approvals { command }) => return approvals::run(command),
+        Some(CliCommand::Man(man)) => return Ok(print(&man.run(cli::command(program))?)),
         #[cfg(feature = "new")]
-        Some(Command::New(arguments)) => return new::new(&arguments),
+        Some(CliCommand::New(arguments)) => return new::new(&arguments),
         // Without the log, a runtime or tools: a client waits for the answer before every tool.
         #[cfg(feature = "hooks")]
-        Some(Command::Hook { command }) => return hook::run(program, &cli.options, command),
+        Some(CliCommand::Hook { command }) => return hook::run(program, &cli.options, command),
         #[cfg(all(feature = "hooks", target_os = "linux"))]
-        Some(Command::Exec(arguments)) => return exec::exec(program, &cli.options, &arguments),
+        Some(CliCommand::Exec(arguments)) => return exec::exec(program, &cli.options, &arguments),
         #[cfg(all(feature = "remotes", unix))]
-        Some(Command::RemoteServer) => return remote_server::run(program, &cli.options),
+        Some(CliCommand::RemoteServer) => return remote_server::run(program, &cli.options),
         #[cfg(all(feature = "hooks", unix))]
-        Some(Command::CodexEnvironment(arguments)) if let Some(command) = arguments.command => {
+        Some(CliCommand::CodexEnvironment(arguments)) if let Some(command) = arguments.command => {
             return codex_environment::change_settings(&cli.options, &arguments, command);
         }
         #[cfg(all(feature = "hooks", feature = "sessions", target_os = "linux"))]
-        Some(Command::ExecHolder(arguments)) => return exec::background::hold(&arguments),
+        Some(CliCommand::ExecHolder(arguments)) => return exec::background::hold(&arguments),
         #[cfg(all(feature = "hooks", target_os = "linux"))]
-        Some(Command::Shell(arguments)) => return exec::shell(program, &cli.options, &arguments),
+        Some(CliCommand::Shell(arguments)) => return exec::shell(program, &cli.options, &arguments),
         _ => {}
     }
     let settings = read_settings::read(program, &cli.options.flags(), cli.options.agent_command.clone());
     // Only the doctor goes on without settings: its task is to say what is wrong with them.
     let settings = match (settings, &cli.command) {
-        (Err(error), Some(Command::Doctor { json })) => return Ok(doctor::without_settings(&error, *json)),
+        (Err(error), Some(CliCommand::Doctor { json })) => {
+            return Ok(doctor::without_settings(&error, *json));
+        }
         (settings, _) => settings?,
     };
     let _log = log::start(cli.options.log.as_deref().unwrap_or("warn"), settings.redactor.clone(), None)?;
     // Before the runtime: the proxy makes one of its own.
     #[cfg(all(feature = "wrap", unix))]
-    if let Some(Command::Wrap(wrap)) = cli.command {
+    if let Some(CliCommand::Wrap(wrap)) = cli.command {
         return wrap::wrap(*wrap, &settings);
     }
     // One thread for the protocol: a call takes half the time that it takes if it is handed to another. Blocking
@@ -180,32 +185,32 @@ fn run(program: Program, cli: Cli) -> Result<ExitCode, Error> {
         .build()
         .map_err(Error::system("cannot start the runtime"))?;
     let code = match cli.command {
-        Some(Command::Doctor { json }) => runtime.block_on(doctor::doctor(settings, json)),
+        Some(CliCommand::Doctor { json }) => runtime.block_on(doctor::doctor(settings, json)),
         #[cfg(feature = "context")]
-        Some(Command::Context(arguments)) => {
+        Some(CliCommand::Context(arguments)) => {
             runtime.block_on(context::context(&settings, cli.options.role.as_deref(), &arguments))
         }
-        Some(Command::Policy { command }) => policy::run(&settings, cli.options.role.as_deref(), command),
+        Some(CliCommand::Policy { command }) => policy::run(&settings, cli.options.role.as_deref(), command),
         #[cfg(all(feature = "sessions", unix))]
-        Some(Command::Session { command }) => {
+        Some(CliCommand::Session { command }) => {
             let (flags, agent_command) = (cli.options.flags(), cli.options.agent_command.clone());
             let reread = move || read_settings::read(program, &flags, agent_command.clone());
             runtime.block_on(session::run(settings, command, reread))
         }
         #[cfg(all(feature = "hooks", unix))]
-        Some(Command::CodexEnvironment(arguments)) => {
+        Some(CliCommand::CodexEnvironment(arguments)) => {
             runtime.block_on(codex_environment::run(settings, &arguments))
         }
-        Some(Command::Tools { json, markdown }) => {
+        Some(CliCommand::Tools { json, markdown }) => {
             Ok(call::tools(&configured_server::server(settings)?, json, markdown))
         }
         #[cfg(all(feature = "remotes", unix))]
-        Some(Command::Remotes { command }) => runtime.block_on(remotes::run(&settings, command)),
-        Some(Command::Index(arguments)) => index::index(settings, &arguments),
-        Some(Command::Call { tool: Some(tool), help: true, .. }) => {
+        Some(CliCommand::Remotes { command }) => runtime.block_on(remotes::run(&settings, command)),
+        Some(CliCommand::Index(arguments)) => index::index(settings, &arguments),
+        Some(CliCommand::Call { tool: Some(tool), help: true, .. }) => {
             call::parameters(&configured_server::server(settings)?, &tool)
         }
-        Some(Command::Call { tool: Some(tool), arguments, json, .. }) => {
+        Some(CliCommand::Call { tool: Some(tool), arguments, json, .. }) => {
             let server = configured_server::server(settings)?;
             runtime.block_on(call::call(server, &tool, &arguments, json))
         }

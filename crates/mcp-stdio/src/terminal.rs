@@ -13,9 +13,9 @@ pub(crate) fn can_redraw(stream: &impl IsTerminal) -> bool {
 
 /// Returns the colours for text on `stream`: none where it is no terminal, or where `NO_COLOR` is set
 /// (<https://no-color.org>).
-pub(crate) fn colours(stream: &impl IsTerminal) -> Colours {
+pub(crate) fn colours(stream: &impl IsTerminal) -> TerminalColours {
     let is_unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    Colours { enabled: can_redraw(stream) && !is_unwanted }
+    TerminalColours { enabled: can_redraw(stream) && !is_unwanted }
 }
 
 /// Returns the number of columns of the terminal that standard error is.
@@ -32,11 +32,11 @@ pub(crate) fn width() -> usize {
 
 /// The colours of one stream; none at all where it takes none.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Colours {
+pub(crate) struct TerminalColours {
     enabled: bool,
 }
 
-impl Colours {
+impl TerminalColours {
     #[cfg(test)]
     pub(crate) const ON: Self = Self { enabled: true };
     #[cfg(test)]
@@ -91,21 +91,21 @@ impl Colours {
 
 #[cfg(test)]
 mod tests {
-    use super::Colours;
+    use super::TerminalColours;
 
     #[test]
     fn an_answer_without_colours_is_the_answer() {
         let text = "@@ -1 +1 @@\n-a\n+b\n";
-        assert_eq!(Colours::OFF.answer(text, true), text);
+        assert_eq!(TerminalColours::OFF.answer(text, true), text);
     }
 
     #[test]
     fn a_diff_is_coloured_as_git_does_and_a_list_of_dashes_is_none() {
-        let diff = Colours::ON.answer("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n c", false);
+        let diff = TerminalColours::ON.answer("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n c", false);
         let expected = "\u{1b}[1m--- a/x\u{1b}[0m\n\u{1b}[1m+++ b/x\u{1b}[0m\n\u{1b}[36m@@ -1 +1 @@\u{1b}[0m\n\
                         \u{1b}[31m-a\u{1b}[0m\n\u{1b}[32m+b\u{1b}[0m\n c";
         assert_eq!(diff, expected);
-        assert_eq!(Colours::ON.answer("- one\n- two", false), "- one\n- two");
-        assert_eq!(Colours::ON.answer("exit code 1\nx", true), "\u{1b}[31mexit code 1\u{1b}[0m\nx");
+        assert_eq!(TerminalColours::ON.answer("- one\n- two", false), "- one\n- two");
+        assert_eq!(TerminalColours::ON.answer("exit code 1\nx", true), "\u{1b}[31mexit code 1\u{1b}[0m\nx");
     }
 }

@@ -9,7 +9,7 @@ use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
 use mcp_proxy::{
-    CallEnd, ObservedCall, PinMode, PolicyHandle, Proxy, ProxyApprovals, ProxyDecision, ProxyLimits,
+    CallEnd, McpProxyLimits, ObservedCall, PinMode, PolicyHandle, Proxy, ProxyApprovals, ProxyDecision,
     ProxyObserver, RemoteServer, ToolFilter, Upstream, UpstreamCommand,
 };
 use process_runner::guardian::GuardianProgram;
@@ -137,7 +137,7 @@ pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<Exit
         Some(url) => Upstream::Remote(remote(url, &arguments.header_env, arguments.headers_file.as_deref())?),
         None => child(arguments.command, folder.clone())?,
     };
-    let mut limits = ProxyLimits::default();
+    let mut limits = McpProxyLimits::default();
     limits.request_timeout = arguments.time_limit;
     limits.tool_timeouts = arguments.tool_time_limit.into_iter().collect();
     limits.reconnect_timeout = arguments.reconnect_limit;
@@ -280,9 +280,9 @@ impl ProxyObserver for AuditObserver {
             _ => CallDecision::Refused,
         };
         let outcome = match end.outcome {
-            mcp_proxy::CallOutcome::Ok => Outcome::Ok,
-            mcp_proxy::CallOutcome::Failed => Outcome::Failed,
-            mcp_proxy::CallOutcome::NotRun => Outcome::NotRun,
+            mcp_proxy::ObservedCallOutcome::Ok => Outcome::Ok,
+            mcp_proxy::ObservedCallOutcome::Failed => Outcome::Failed,
+            mcp_proxy::ObservedCallOutcome::NotRun => Outcome::NotRun,
         };
         // A name that no server has may hold anything.
         let tool = self.redactor.redact(call.tool);

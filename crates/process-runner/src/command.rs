@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::confine::{Confinement, ConfinementProblem};
-use crate::environment::{CommandEnvironment, EnvPolicy};
+use crate::environment::{EnvPolicy, RequestedEnvironment};
 use crate::error::{SpawnError, SpawnErrorKind};
 use crate::events::EventOptions;
 use crate::leftover::RunOwner;
@@ -31,7 +31,7 @@ pub struct Command {
     pub(crate) program: OsString,
     pub(crate) arguments: Vec<CommandArgument>,
     pub(crate) folder: WorkingFolder,
-    pub(crate) environment: CommandEnvironment,
+    pub(crate) environment: RequestedEnvironment,
     pub(crate) stdin: Stdin,
     #[cfg(unix)]
     pub(crate) stdout: Option<Arc<File>>,
@@ -105,7 +105,7 @@ impl Command {
                 #[cfg(unix)]
                 handle: None,
             },
-            environment: CommandEnvironment::default(),
+            environment: RequestedEnvironment::default(),
             stdin: Stdin::default(),
             #[cfg(unix)]
             stdout: None,

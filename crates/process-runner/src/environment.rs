@@ -25,7 +25,7 @@ pub enum EnvPolicy {
 
 /// The environment that a command asks for.
 #[derive(Clone, Default)]
-pub(crate) struct CommandEnvironment {
+pub(crate) struct RequestedEnvironment {
     pub(crate) policy: EnvPolicy,
     /// The variables to set, and with `None` to remove, ordered by name.
     pub(crate) changes: BTreeMap<OsString, Option<OsString>>,
@@ -96,7 +96,7 @@ pub(crate) fn c_variable(name: &OsStr, value: &OsStr) -> Result<CString, std::ff
     CString::new(text)
 }
 
-impl CommandEnvironment {
+impl RequestedEnvironment {
     /// Returns the most variables that the child can get.
     #[cfg(unix)]
     pub(crate) fn max_entries(&self, inherited: &InheritedEnv) -> usize {

@@ -19,20 +19,20 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     };
     // The line that holds the first control character is drawn from its start.
     let line_start = memchr::memrchr(b'\n', &text.as_bytes()[..first]).map_or(0, |at| at + 1);
-    let mut screen = TerminalScreen::new(String::with_capacity(text.len()));
+    let mut screen = TerminalLines::new(String::with_capacity(text.len()));
     screen.finished_lines.push_str(&text[..line_start]);
     screen.draw(&text[line_start..]);
     Cow::Owned(screen.finish())
 }
 
 /// The line with the cursor, and the finished lines above it.
-struct TerminalScreen {
+struct TerminalLines {
     finished_lines: String,
     line: Vec<char>,
     column: usize,
 }
 
-impl TerminalScreen {
+impl TerminalLines {
     fn new(finished_lines: String) -> Self {
         Self { finished_lines, line: Vec::new(), column: 0 }
     }

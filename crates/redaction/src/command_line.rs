@@ -93,7 +93,7 @@ pub(crate) const SIGNS: [&str; 16] = [
 
 /// A word of a command line, as the offsets of its text without quotes around it.
 #[derive(Clone, Copy, Debug)]
-struct CommandWord {
+struct CommandWordSpan {
     start: usize,
     end: usize,
 }
@@ -113,7 +113,7 @@ pub(crate) fn find(bytes: &[u8], index: usize, at: usize, spans: &mut Vec<Secret
         return;
     }
     let words = words(bytes, name_end);
-    let text = |word: &CommandWord| bytes.get(word.start..word.end).unwrap_or_default();
+    let text = |word: &CommandWordSpan| bytes.get(word.start..word.end).unwrap_or_default();
     if let Some(subcommand) = program.subcommand
         && !words.iter().any(|word| text(word) == subcommand.as_bytes())
     {
@@ -214,7 +214,7 @@ fn ends_name(bytes: &[u8], at: usize) -> bool {
 }
 
 /// Returns what follows `option` in `word`, if there is something; quotes around it left out.
-fn rest(bytes: &[u8], word: CommandWord, option: &str) -> Option<CommandWord> {
+fn rest(bytes: &[u8], word: CommandWordSpan, option: &str) -> Option<CommandWordSpan> {
     let start = word.start + option.len();
     let behind = bytes.get(word.start..word.end)?.strip_prefix(option.as_bytes())?;
     let start = start + usize::from(behind.first() == Some(&b'=') && option.starts_with("--"));
@@ -225,14 +225,14 @@ fn rest(bytes: &[u8], word: CommandWord, option: &str) -> Option<CommandWord> {
         word.end
     };
     let start = start + usize::from(quoted);
-    (start < end).then_some(CommandWord { start, end })
+    (start < end).then_some(CommandWordSpan { start, end })
 }
 
 /// Returns the part of `word` behind the first `separator`.
-fn after(bytes: &[u8], word: CommandWord, separator: u8) -> Option<CommandWord> {
+fn after(bytes: &[u8], word: CommandWordSpan, separator: u8) -> Option<CommandWordSpan> {
     let at = bytes.get(word.start..word.end)?.iter().position(|&byte| byte == separator)?;
     let start = word.start + at + 1;
-    (at > 0 && start < word.end).then_some(CommandWord { start, end: word.end })
+    (at > 0 && start < word.end).then_some(CommandWordSpan { start, end: word.end })
 }
 
 /// Returns `at`, or the offset behind the quote there.
@@ -241,7 +241,7 @@ fn quote_end(bytes: &[u8], at: usize) -> usize {
 }
 
 /// Returns the words from `at` to the end of the command: the end of the line, or a sign that ends a command in a shell.
-fn words(bytes: &[u8], at: usize) -> Vec<CommandWord> {
+fn words(bytes: &[u8], at: usize) -> Vec<CommandWordSpan> {
     let limit = bytes.len().min(at + MAX_COMMAND_BYTES);
     let mut words = Vec::new();
     let mut at = quote_end(bytes, at);
@@ -256,7 +256,7 @@ fn words(bytes: &[u8], at: usize) -> Vec<CommandWord> {
                 let start = at + 1;
                 let length = bytes[start..limit].iter().position(|&byte| byte == quote || byte == b'\n');
                 let end = length.map_or(limit, |length| start + length);
-                words.push(CommandWord { start, end });
+                words.push(CommandWordSpan { start, end });
                 at = end + 1;
             }
             _ => {
@@ -274,7 +274,7 @@ fn words(bytes: &[u8], at: usize) -> Vec<CommandWord> {
                     }
                     at += 1;
                 }
-                words.push(CommandWord { start, end: at });
+                words.push(CommandWordSpan { start, end: at });
             }
         }
     }

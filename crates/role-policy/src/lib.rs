@@ -100,7 +100,7 @@ pub use builtin::BUILTIN;
 pub use caller::Caller;
 pub use decision::{Authorized, Decision, Refusal};
 pub use effect_resolver::{EffectResolver, LexicalResolver, PatchedPath, ResolveError};
-pub use egress_proxy::{AllowedHosts, CredentialRule, Host, NetworkAccess, SecretSource};
+pub use egress_proxy::{AllowedHosts, CredentialRule, NetworkAccess, NetworkHost, SecretSource};
 pub use explain::{ExplainStep, ExplainVerdict, Explanation};
 pub use known_tool::PolicyTool;
 pub use limits::RoleLimits;

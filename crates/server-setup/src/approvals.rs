@@ -1,6 +1,6 @@
 //! The way in which persons are asked about calls that the policy allows only with an approval.
 
-use crate::config::Approvers;
+use crate::config::ApproversSetting;
 use crate::settings::Settings;
 use core_tools::mcp::{self, ApprovalFolder, ApprovalOptions, ApprovalQueue, OperatorAccess};
 use core_tools::workspace::Workspace;
@@ -41,9 +41,9 @@ pub fn of_many(settings: &Settings) -> ApprovalOptions {
     let mut options = ApprovalOptions::default();
     options.operator = OperatorAccess::Queue;
     options.approvers = match *policy.approvers {
-        Approvers::Auto => mcp::Approvers::ClientFirst,
-        Approvers::Client => mcp::Approvers::Client,
-        Approvers::Operator => mcp::Approvers::Operator,
+        ApproversSetting::Auto => mcp::Approvers::ClientFirst,
+        ApproversSetting::Client => mcp::Approvers::Client,
+        ApproversSetting::Operator => mcp::Approvers::Operator,
     };
     options.timeout = Duration::from_millis(*policy.approval_timeout_ms);
     options

@@ -7,7 +7,9 @@ use crate::resources::runner;
 use crate::settings::Settings;
 use crate::settings_snapshot::SettingsSnapshot;
 use agent_hooks::{FileUse, HookClient, HookEvent, ToolUse};
-use codex_executor::{CommandRequest, ExecutorPolicy, FileOperation, FileRequest, Refusal, SandboxLimits};
+use codex_executor::{
+    CodexCommand, ExecutorPolicy, ExecutorRefusal, FileOperation, FileRequest, SandboxLimits,
+};
 use core_tools::ci::{CommandScope, Commands, NetworkAccess};
 use core_tools::workspace::ConfinedPath;
 use error_causes::chain;
@@ -59,11 +61,11 @@ impl CodexExecutorPolicy {
     }
 
     /// Returns what a command may reach in a sandbox that Codex asks for.
-    fn scope(&self, sandbox: Option<&SandboxLimits>) -> Result<CommandScope, Refusal> {
-        let mut scope = self.host.command_scope().map_err(|error| Refusal::new(chain(&error)))?;
+    fn scope(&self, sandbox: Option<&SandboxLimits>) -> Result<CommandScope, ExecutorRefusal> {
+        let mut scope = self.host.command_scope().map_err(|error| ExecutorRefusal::new(chain(&error)))?;
         let Some(sandbox) = sandbox else { return Ok(scope) };
         if (sandbox.writable.is_some() || !sandbox.network) && !self.commands.is_confined() {
-            return Err(Refusal::new(format!(
+            return Err(ExecutorRefusal::new(format!(
                 "Codex asks for a sandbox, and commands are not confined here ({}), so it cannot be kept; the user can \
                  give this executor a role or `policy.confinement`, or Codex another `sandbox_mode`",
                 self.commands.confinement_summary()
@@ -89,24 +91,28 @@ fn common(folders: &[PathBuf], others: &[PathBuf]) -> Vec<PathBuf> {
     folders.iter().flat_map(|one| others.iter().filter_map(move |other| smaller(one, other))).collect()
 }
 
-fn text(path: &Path) -> Result<&str, Refusal> {
-    path.to_str().ok_or_else(|| Refusal::new(format!("the path `{}` is not valid UTF-8", path.display())))
+fn text(path: &Path) -> Result<&str, ExecutorRefusal> {
+    path.to_str()
+        .ok_or_else(|| ExecutorRefusal::new(format!("the path `{}` is not valid UTF-8", path.display())))
 }
 
 impl ExecutorPolicy for CodexExecutorPolicy {
     type Permit = CodexPermit;
 
-    fn command(&self, request: &CommandRequest<'_>) -> Result<(Command, CodexPermit), Refusal> {
+    fn command(&self, request: &CodexCommand<'_>) -> Result<(Command, CodexPermit), ExecutorRefusal> {
         let mut event = HookEvent::new(HookClient::Codex, "exec_command", request.folder);
         event.session = request.session.map(str::to_owned);
         event.input.insert("command".to_owned(), json!(request.words));
         let found = ToolUse::Words { words: request.words.to_vec(), folder: None };
-        let permit = self.host.permit(event, &found).map_err(|decision| Refusal::new(decision.reason))?;
+        let permit =
+            self.host.permit(event, &found).map_err(|decision| ExecutorRefusal::new(decision.reason))?;
         let ready = self.scope(request.sandbox).and_then(|scope| {
             let commands = self.commands.narrowed(&scope);
             let folder = commands.workspace().locate(text(request.folder)?);
-            let folder = folder.map_err(|error| Refusal::new(chain(&error)))?;
-            commands.command_of_words(request.words, &folder).map_err(|error| Refusal::new(chain(&error)))
+            let folder = folder.map_err(|error| ExecutorRefusal::new(chain(&error)))?;
+            commands
+                .command_of_words(request.words, &folder)
+                .map_err(|error| ExecutorRefusal::new(chain(&error)))
         });
         let mut command = match ready {
             Ok(command) => command.limits(Limits::default().timeout(self.timeout)),
@@ -125,7 +131,7 @@ impl ExecutorPolicy for CodexExecutorPolicy {
         Ok((command, CodexPermit { permit, settings }))
     }
 
-    fn file(&self, request: &FileRequest<'_>) -> Result<(ConfinedPath, CodexPermit), Refusal> {
+    fn file(&self, request: &FileRequest<'_>) -> Result<(ConfinedPath, CodexPermit), ExecutorRefusal> {
         let (tool, access) = match request.operation {
             FileOperation::Read => ("read_file", Access::Read),
             FileOperation::Write => ("write_file", Access::Write),
@@ -133,13 +139,14 @@ impl ExecutorPolicy for CodexExecutorPolicy {
             FileOperation::Describe => ("get_file_info", Access::Read),
             FileOperation::List => ("list_directory", Access::Read),
             FileOperation::Remove => ("delete_file", Access::Write),
-            _ => return Err(Refusal::new("this operation is not known to the policy")),
+            _ => return Err(ExecutorRefusal::new("this operation is not known to the policy")),
         };
         let path = text(request.path)?;
         let mut event = HookEvent::new(HookClient::Codex, request.method, "/");
         event.input.insert("path".to_owned(), json!(path));
         let found = ToolUse::Files(vec![FileUse::new(tool, access, path)]);
-        let permit = self.host.permit(event, &found).map_err(|decision| Refusal::new(decision.reason))?;
+        let permit =
+            self.host.permit(event, &found).map_err(|decision| ExecutorRefusal::new(decision.reason))?;
         let located = self
             .host
             .workspace_of(tool)
@@ -149,7 +156,7 @@ impl ExecutorPolicy for CodexExecutorPolicy {
             Ok(path) => Ok((path, CodexPermit { permit, settings: None })),
             Err(reason) => {
                 self.host.finish(&permit, false);
-                Err(Refusal::new(reason))
+                Err(ExecutorRefusal::new(reason))
             }
         }
     }

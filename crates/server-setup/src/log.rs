@@ -31,9 +31,9 @@ pub type ExtraLayer = Box<dyn Layer<Registry> + Send + Sync>;
 /// # Errors
 ///
 /// Where `level` is no level, and where there is a log already.
-pub fn start(level: &str, redactor: Redactor, extra: Option<ExtraLayer>) -> Result<Log, Error> {
+pub fn start(level: &str, redactor: Redactor, extra: Option<ExtraLayer>) -> Result<LogHandle, Error> {
     let level: LevelFilter = level.parse().map_err(|_| Error::LogLevel { level: level.to_owned() })?;
-    let log = Log(Arc::default());
+    let log = LogHandle(Arc::default());
     if level == LevelFilter::OFF {
         return Ok(log);
     }
@@ -52,15 +52,15 @@ pub fn start(level: &str, redactor: Redactor, extra: Option<ExtraLayer>) -> Resu
 
 /// The log. Dropped, it waits 100 ms at most for what has been logged to be written.
 #[must_use]
-pub struct Log(Arc<LogRecordQueue>);
+pub struct LogHandle(Arc<LogRecordQueue>);
 
-impl std::fmt::Debug for Log {
+impl std::fmt::Debug for LogHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Log").finish_non_exhaustive()
     }
 }
 
-impl Drop for Log {
+impl Drop for LogHandle {
     fn drop(&mut self) {
         self.0.flush(FLUSH_TIMEOUT);
     }
@@ -69,12 +69,12 @@ impl Drop for Log {
 /// Records on their way to the thread that writes them.
 #[derive(Default)]
 struct LogRecordQueue {
-    state: Mutex<QueueState>,
+    state: Mutex<LogQueueState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct QueueState {
+struct LogQueueState {
     records: VecDeque<Vec<u8>>,
     /// The bytes in `records`.
     bytes: usize,
@@ -83,7 +83,7 @@ struct QueueState {
 }
 
 impl LogRecordQueue {
-    fn state(&self) -> MutexGuard<'_, QueueState> {
+    fn state(&self) -> MutexGuard<'_, LogQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -46,7 +46,7 @@ enum LoadedEntry {
 }
 
 /// The files and bytes that may still be kept.
-struct Budget {
+struct SnapshotBudget {
     files: usize,
     bytes: u64,
 }
@@ -69,7 +69,7 @@ impl SettingsSnapshot {
                 Some((path, Some(content)))
             }
         });
-        let mut budget = Budget { files: MAX_FILES, bytes: MAX_TOTAL_BYTES };
+        let mut budget = SnapshotBudget { files: MAX_FILES, bytes: MAX_TOTAL_BYTES };
         let names = HookInstallation::loaded_folders();
         // In a home folder clients keep their own state in the same place, and write it all the time.
         let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
@@ -101,7 +101,7 @@ impl SettingsSnapshot {
 }
 
 impl LoadedFolder {
-    fn read(path: ConfinedPath, budget: &mut Budget) -> Self {
+    fn read(path: ConfinedPath, budget: &mut SnapshotBudget) -> Self {
         let mut entries = BTreeMap::new();
         let is_complete = collect(&path, MAX_DEPTH, budget, &mut entries);
         Self { path, entries, is_complete }
@@ -115,7 +115,7 @@ impl LoadedFolder {
         if self.path.read_link().is_ok_and(|link| link.is_some()) && !self.entries.is_empty() {
             changed.push((self.path.display_path(), self.path.remove_file().err()));
         }
-        let mut budget = Budget { files: usize::MAX, bytes: u64::MAX };
+        let mut budget = SnapshotBudget { files: usize::MAX, bytes: u64::MAX };
         let mut found = BTreeMap::new();
         collect(&self.path, MAX_DEPTH, &mut budget, &mut found);
         for name in found.keys().filter(|name| !self.entries.contains_key(*name)) {
@@ -154,7 +154,7 @@ impl LoadedFolder {
 fn collect(
     folder: &ConfinedPath,
     depth: usize,
-    budget: &mut Budget,
+    budget: &mut SnapshotBudget,
     entries: &mut BTreeMap<PathBuf, LoadedEntry>,
 ) -> bool {
     let mut pending = vec![(folder.clone(), PathBuf::new(), depth)];

@@ -46,7 +46,7 @@ pub enum TrackedText {
 }
 
 /// The identity of a file, whatever its name.
-type FileId = (u64, u64);
+type FileIdentity = (u64, u64);
 
 impl TrackedFile {
     /// Creates a tracker for the file at `path`, of which nothing is known yet.
@@ -110,13 +110,13 @@ fn take_access_away(_: &File, _: &Metadata) -> bool {
 }
 
 #[cfg(unix)]
-fn file_id(metadata: &Metadata) -> FileId {
+fn file_id(metadata: &Metadata) -> FileIdentity {
     use std::os::unix::fs::MetadataExt;
     (metadata.dev(), metadata.ino())
 }
 
 #[cfg(not(unix))]
-fn file_id(_: &Metadata) -> FileId {
+fn file_id(_: &Metadata) -> FileIdentity {
     (0, 0)
 }
 

@@ -3,7 +3,7 @@
 use super::recorder::SessionOutputSource;
 use crate::catalog::{AgentArgumentPlaceholders, AgentCatalog};
 use crate::clock;
-use crate::directory::{SessionFolder, SessionMarkers};
+use crate::directory::{SessionDirectory, SessionMarkers};
 use crate::error::Error;
 use crate::random::SessionCredential;
 use crate::record::SessionRecord;
@@ -144,7 +144,7 @@ impl PreparedSessionLaunch {
 /// Connects a command to named pipes, which outlive the supervisor: the next one goes on reading where it was.
 fn with_pipes(
     command: Command,
-    folder: &SessionFolder,
+    folder: &SessionDirectory,
     record: &SessionRecord,
 ) -> Result<(Command, SessionOutputSource), SessionLaunchError> {
     let output = folder.create_pipe("out").map_err(SessionLaunchError::Folder)?;
@@ -160,7 +160,7 @@ fn with_pipes(
 /// Connects a command to a terminal of its own.
 fn with_terminal(
     command: Command,
-    folder: &SessionFolder,
+    folder: &SessionDirectory,
     record: &SessionRecord,
 ) -> Result<(Command, SessionOutputSource), SessionLaunchError> {
     let (terminal, TerminalDevice { path, file }) =
@@ -183,7 +183,7 @@ fn is_named(patterns: &[String], name: &OsStr) -> bool {
 /// Applies the confinement of a session, if it has one, and lets it write its temporary folder and its terminal.
 fn confined(
     command: Command,
-    folder: &SessionFolder,
+    folder: &SessionDirectory,
     record: &SessionRecord,
     terminal: Option<&std::path::PathBuf>,
 ) -> Command {

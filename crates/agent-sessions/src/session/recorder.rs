@@ -2,7 +2,7 @@
 
 use super::output::SessionOutput;
 use crate::catalog::AgentDefinition;
-use crate::directory::SessionFolder;
+use crate::directory::SessionDirectory;
 use crate::line_buffer::SessionLineBuffer;
 use crate::supervisor_context::{SupervisorComponent, SupervisorContext};
 use process_runner::PseudoTerminal;
@@ -82,7 +82,7 @@ pub(super) enum SessionOutputSource {
 
 impl SessionOutputSource {
     /// Opens the reading end of a session's output pipe.
-    pub(super) fn open_pipe(folder: &SessionFolder) -> io::Result<Self> {
+    pub(super) fn open_pipe(folder: &SessionDirectory) -> io::Result<Self> {
         Ok(Self::Pipe(pipe::Receiver::from_owned_fd(folder.open_pipe_reader("out")?)?))
     }
 

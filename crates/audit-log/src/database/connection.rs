@@ -14,11 +14,11 @@ pub(super) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A database, and the connection to it unless the last statement failed.
 #[derive(Debug)]
-pub struct AuditDatabase(pub(super) Engine);
+pub struct AuditDatabase(pub(super) DatabaseEngine);
 
 /// The kind of database, with its options.
 #[derive(Debug)]
-pub(super) enum Engine {
+pub(super) enum DatabaseEngine {
     Sqlite(Box<SqliteConnectOptions>, Option<SqliteConnection>),
     Postgres(Box<PgConnectOptions>, Option<PgConnection>),
 }
@@ -30,7 +30,7 @@ impl AuditDatabase {
     /// # Errors
     /// The database cannot be used, or a newer program made its table.
     pub async fn open(location: &str) -> Result<Self, DatabaseError> {
-        let mut database = Self(Engine::parse(location)?);
+        let mut database = Self(DatabaseEngine::parse(location)?);
         if let Some(path) = location.strip_prefix("sqlite:") {
             let path = Path::new(path);
             // SQLite would create the file readable as the umask says, and its rows name callers.
@@ -47,31 +47,31 @@ impl AuditDatabase {
     /// # Errors
     /// The location names no database.
     pub fn open_to_read(location: &str) -> Result<Self, DatabaseError> {
-        Ok(Self(match Engine::parse(location)? {
+        Ok(Self(match DatabaseEngine::parse(location)? {
             // The journal mode stays what it is: to set it would write to the file.
-            Engine::Sqlite(..) => {
+            DatabaseEngine::Sqlite(..) => {
                 let path = location.strip_prefix("sqlite:").unwrap_or(location);
                 let options = SqliteConnectOptions::new().filename(path).read_only(true);
-                Engine::Sqlite(Box::new(options.disable_statement_logging()), None)
+                DatabaseEngine::Sqlite(Box::new(options.disable_statement_logging()), None)
             }
-            postgres @ Engine::Postgres(..) => postgres,
+            postgres @ DatabaseEngine::Postgres(..) => postgres,
         }))
     }
 
     /// Connects if there is no connection, and makes the table if it is missing.
     pub(super) async fn connect(&mut self) -> Result<(), DatabaseError> {
         match &mut self.0 {
-            Engine::Sqlite(options, connection @ None) => {
+            DatabaseEngine::Sqlite(options, connection @ None) => {
                 let mut new = options.connect().await.map_err(DatabaseError::Database)?;
                 schema::prepare_sqlite(&mut new).await?;
                 *connection = Some(new);
             }
-            Engine::Postgres(options, connection @ None) => {
+            DatabaseEngine::Postgres(options, connection @ None) => {
                 let mut new = options.connect().await.map_err(DatabaseError::Database)?;
                 schema::prepare_postgres(&mut new).await?;
                 *connection = Some(new);
             }
-            Engine::Sqlite(..) | Engine::Postgres(..) => {}
+            DatabaseEngine::Sqlite(..) | DatabaseEngine::Postgres(..) => {}
         }
         Ok(())
     }
@@ -80,21 +80,21 @@ impl AuditDatabase {
     pub async fn close(self) {
         // A database that is gone has nothing to be closed.
         match self.0 {
-            Engine::Sqlite(_, Some(connection)) => drop(connection.close().await),
-            Engine::Postgres(_, Some(connection)) => drop(connection.close().await),
-            Engine::Sqlite(_, None) | Engine::Postgres(_, None) => {}
+            DatabaseEngine::Sqlite(_, Some(connection)) => drop(connection.close().await),
+            DatabaseEngine::Postgres(_, Some(connection)) => drop(connection.close().await),
+            DatabaseEngine::Sqlite(_, None) | DatabaseEngine::Postgres(_, None) => {}
         }
     }
 
     pub(super) fn disconnect(&mut self) {
         match &mut self.0 {
-            Engine::Sqlite(_, connection) => *connection = None,
-            Engine::Postgres(_, connection) => *connection = None,
+            DatabaseEngine::Sqlite(_, connection) => *connection = None,
+            DatabaseEngine::Postgres(_, connection) => *connection = None,
         }
     }
 }
 
-impl Engine {
+impl DatabaseEngine {
     fn parse(location: &str) -> Result<Self, DatabaseError> {
         if let Some(path) = location.strip_prefix("sqlite:") {
             let options = SqliteConnectOptions::new()

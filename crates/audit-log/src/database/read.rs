@@ -1,6 +1,6 @@
 //! Reading rows, for queries and the verification.
 
-use super::connection::{AuditDatabase, Engine, STATEMENT_TIMEOUT};
+use super::connection::{AuditDatabase, DatabaseEngine, STATEMENT_TIMEOUT};
 use super::error::DatabaseError;
 use super::schema;
 use crate::call::{CallDecision, Outcome};
@@ -96,14 +96,14 @@ impl AuditDatabase {
     /// The database cannot be used, or a newer program made its table.
     pub async fn check(&mut self) -> Result<(), DatabaseError> {
         let checked = match &mut self.0 {
-            Engine::Sqlite(options, _) => {
+            DatabaseEngine::Sqlite(options, _) => {
                 // A file that is missing is made by the server.
                 if !options.get_filename().exists() {
                     return Ok(());
                 }
                 schema::check_sqlite(&mut connected(options.as_ref()).await?).await
             }
-            Engine::Postgres(options, _) => {
+            DatabaseEngine::Postgres(options, _) => {
                 schema::check_postgres(&mut connected(options.as_ref()).await?).await
             }
         };
@@ -135,7 +135,7 @@ impl AuditDatabase {
             format!("{since}{until}")
         };
         match &mut self.0 {
-            Engine::Sqlite(options, _) => {
+            DatabaseEngine::Sqlite(options, _) => {
                 let mut connection = connected(options.as_ref()).await?;
                 let is_linked = schema::check_sqlite(&mut connection).await?;
                 let columns = if is_linked { COLUMNS_2 } else { "" };
@@ -145,7 +145,7 @@ impl AuditDatabase {
                 );
                 read!(&mut connection, sql, times, is_linked, visit)
             }
-            Engine::Postgres(options, _) => {
+            DatabaseEngine::Postgres(options, _) => {
                 let mut connection = connected(options.as_ref()).await?;
                 let is_linked = schema::check_postgres(&mut connection).await?;
                 let columns = if is_linked { COLUMNS_2 } else { "" };

@@ -1,6 +1,6 @@
 //! Writing rows.
 
-use super::connection::{AuditDatabase, Engine, STATEMENT_TIMEOUT};
+use super::connection::{AuditDatabase, DatabaseEngine, STATEMENT_TIMEOUT};
 use super::error::{DatabaseError, WriteError};
 use crate::chain::{ChainHash, ChainHead};
 use crate::entry::AuditEntry;
@@ -102,11 +102,11 @@ impl AuditDatabase {
                 other => WriteError::Open(other),
             })?;
             let written = match &mut self.0 {
-                Engine::Sqlite(_, Some(connection)) => insert!(connection, rows, "", ""),
-                Engine::Postgres(_, Some(connection)) => {
+                DatabaseEngine::Sqlite(_, Some(connection)) => insert!(connection, rows, "", ""),
+                DatabaseEngine::Postgres(_, Some(connection)) => {
                     insert!(connection, rows, "CAST(", " AS timestamptz)")
                 }
-                Engine::Sqlite(_, None) | Engine::Postgres(_, None) => Ok(()),
+                DatabaseEngine::Sqlite(_, None) | DatabaseEngine::Postgres(_, None) => Ok(()),
             };
             written.map_err(WriteError::Database)
         });

@@ -1,7 +1,7 @@
 //! The entries of a cache.
 
 use super::bounded_map::BoundedMap;
-use crate::format::Format;
+use crate::format::DocumentFormat;
 use crate::hash::ContentHash;
 use crate::load::RedactorCacheKey;
 use crate::outline::{Language, Outline, Symbol};
@@ -93,7 +93,7 @@ impl QuotedSizeKey {
     /// The key for a content as it is in its file; `None` if `masking` does not allow to remember it.
     pub(crate) fn new(
         hash: ContentHash,
-        format: Format,
+        format: DocumentFormat,
         masking: RedactorCacheKey,
         outline: Option<Language>,
     ) -> Option<Self> {
@@ -102,7 +102,7 @@ impl QuotedSizeKey {
             RedactorCacheKey::Redactor(key) => Some(key),
             RedactorCacheKey::Uncacheable => return None,
         };
-        // As a number, since the keys of a map need an order, which `Format` has not.
+        // As a number, since the keys of a map need an order, which `DocumentFormat` has not.
         Some(Self { hash, format: format as u8, redactor, outline })
     }
 }

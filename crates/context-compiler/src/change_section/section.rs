@@ -3,7 +3,9 @@
 use super::patch::{is_lock_file, masked_patch, split_hunks};
 use super::untracked::UntrackedFiles;
 use crate::catalogue::DiffDetail;
-use crate::changes::{ChangedFile, ChangedLineCounts, Changes, FileChangeKind, RepositoryChangesOutcome};
+use crate::changes::{
+    ChangedFile, ChangedLineCounts, FileChangeKind, RepositoryChanges, RepositoryChangesOutcome,
+};
 use crate::ignore::ContextIgnore;
 use crate::load::{FileLoader, SENSITIVE_NAME};
 use crate::manifest::{OmittedContent, SectionKind};
@@ -45,7 +47,7 @@ struct ChangeCollector<'a> {
 /// the document already, so their hunks are not shown.
 pub(crate) fn changes_section(
     loader: &FileLoader<'_>,
-    changes: &Changes,
+    changes: &RepositoryChanges,
     detail: DiffDetail,
     included: &[&str],
 ) -> Option<(QuotedSection, Vec<OmittedContent>)> {
@@ -174,7 +176,7 @@ fn order_by_size(files: &[FileChange]) -> Vec<usize> {
 }
 
 /// Returns the first line of the section. The lines of untracked files count as added, as they are shown.
-fn statistics(changes: &Changes, untracked_lines: u64) -> String {
+fn statistics(changes: &RepositoryChanges, untracked_lines: u64) -> String {
     let total = changes.total_lines();
     let mut text = format!(
         "{} files, {} lines added, {} removed",
@@ -208,7 +210,7 @@ fn stat_line(file: &ChangedFile, line_counts: Option<ChangedLineCounts>, hidden:
 }
 
 /// Returns the description of the changes for the summary of the document.
-pub(crate) fn describe_outcome(changes: &Changes) -> String {
+pub(crate) fn describe_outcome(changes: &RepositoryChanges) -> String {
     match &changes.outcome {
         RepositoryChangesOutcome::Changed => format!("{} files", group_digits(changes.files.len())),
         outcome => display_path(&outcome.describe()).into_owned(),

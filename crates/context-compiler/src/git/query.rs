@@ -4,7 +4,7 @@ use super::client::{GitAnswer, GitClient, failed};
 use super::filters::{ConfigOverride, ConfiguredFilters};
 use super::output::{FileTable, parse_changed_files, parse_patches, split_nul};
 use crate::catalogue::DiffDetail;
-use crate::changes::{ChangedFile, Changes, FileChangeKind, RepositoryChangesOutcome};
+use crate::changes::{ChangedFile, FileChangeKind, RepositoryChanges, RepositoryChangesOutcome};
 use crate::error::{ContextRequestField, Error};
 use process_runner::{Command, Output};
 use std::time::{Duration, Instant};
@@ -111,7 +111,7 @@ impl From<RepositoryChangesOutcome> for ChangesQueryError {
     }
 }
 
-/// Asks git for the changes of a repository. If git fails, the [outcome](Changes::outcome) says so, and the function
+/// Asks git for the changes of a repository. If git fails, the [outcome](RepositoryChanges::outcome) says so, and the function
 /// returns no error.
 ///
 /// `command` returns a command that runs git in the root of the project, as [`command()`](super::command()) does, and `run`
@@ -135,13 +135,13 @@ pub async fn collect_changes<R, F>(
     command: impl Fn() -> Command,
     run: R,
     query: &ChangesQuery,
-) -> Result<Changes, Error>
+) -> Result<RepositoryChanges, Error>
 where
     R: Fn(Command) -> F,
     F: Future<Output = Result<Output, process_runner::Error>>,
 {
     check_revision(&query.since)?;
-    let mut changes = Changes::new(&query.since, RepositoryChangesOutcome::Clean);
+    let mut changes = RepositoryChanges::new(&query.since, RepositoryChangesOutcome::Clean);
     if query.detail == DiffDetail::Off {
         return Ok(changes);
     }
@@ -177,7 +177,11 @@ where
     F: Future<Output = Result<Output, process_runner::Error>>,
 {
     /// Fills in outcome and files of `changes`, in two rounds of questions that git answers side by side.
-    async fn fill(&self, changes: &mut Changes, query: &ChangesQuery) -> Result<(), ChangesQueryError> {
+    async fn fill(
+        &self,
+        changes: &mut RepositoryChanges,
+        query: &ChangesQuery,
+    ) -> Result<(), ChangesQueryError> {
         let revision = format!("{}^{{commit}}", query.since);
         // `^{commit}`, since a tag may name an object that is no commit. `--end-of-options`, since a revision is text
         // of the caller.
@@ -234,7 +238,7 @@ where
     /// Returns the name of the object to compare with.
     async fn base(
         &self,
-        changes: &mut Changes,
+        changes: &mut RepositoryChanges,
         since: &str,
         resolved: &GitAnswer,
     ) -> Result<String, ChangesQueryError> {

@@ -4,7 +4,7 @@ use super::files::{SourceFileWishes, SourceFiles};
 use super::measure::{FileQuotability, measure_files};
 use crate::cache::ContentCache;
 use crate::change_section::is_lock_file;
-use crate::changes::Changes;
+use crate::changes::RepositoryChanges;
 use crate::code::{SourceSelectOptions, SourceSkipReason, select};
 use crate::error::{ContextRequestField, Error};
 use crate::load::{FileLoader, SENSITIVE_NAME};
@@ -29,7 +29,7 @@ pub(crate) struct SourceFilesRequest<'a> {
     pub(crate) changed: BTreeSet<String>,
     pub(crate) task: Option<&'a str>,
     pub(crate) failures: Option<&'a str>,
-    pub(crate) changes: Option<&'a Changes>,
+    pub(crate) changes: Option<&'a RepositoryChanges>,
 }
 
 /// The source files of a request, and what was left out.

@@ -5,7 +5,7 @@ use super::measure::{MAX_SOURCE_BYTES, SourceFile, fence_language};
 use super::partial::PartialSourceText;
 use super::steps::{DetailStep, SourceFileDetail, detail_steps};
 use crate::cache::ContentCache;
-use crate::changes::Changes;
+use crate::changes::RepositoryChanges;
 use crate::detail_level::SectionDetailLevel;
 use crate::format::{SectionHeading, fence_len};
 use crate::load::FileLoader;
@@ -56,7 +56,7 @@ pub(super) struct SourceFileWishes<'a> {
     pub(super) changed: BTreeSet<String>,
     pub(super) task: Option<&'a str>,
     pub(super) failures: Option<&'a str>,
-    pub(super) changes: Option<&'a Changes>,
+    pub(super) changes: Option<&'a RepositoryChanges>,
 }
 
 /// The files as a document with some budget shows them.

@@ -4,7 +4,7 @@ use super::measure::{MAX_SOURCE_BYTES, SourceFile, quote, section_cost};
 use super::outline_head::outline_head;
 use super::ranking::{RankingRequest, SourceFileRanking};
 use crate::cache::{ContentCache, QuotedContentSize, QuotedSizeKey};
-use crate::changes::Changes;
+use crate::changes::RepositoryChanges;
 use crate::detail_level::SectionDetailLevel;
 use crate::hash::hash_content;
 use crate::load::FileLoader;
@@ -50,7 +50,7 @@ pub(super) struct IndexedFiles<'a> {
     pub(super) changed: &'a BTreeSet<String>,
     pub(super) task: Option<&'a str>,
     pub(super) failures: Option<&'a str>,
-    pub(super) changes: Option<&'a Changes>,
+    pub(super) changes: Option<&'a RepositoryChanges>,
 }
 
 impl IndexedFiles<'_> {

@@ -5,7 +5,7 @@ use super::measure::{FileQuotability, MAX_SOURCE_BYTES, SourceFile};
 use super::mentions::ProjectPathIndex;
 use super::task_words::{TaskMatches, TaskWords, identifiers};
 use crate::cache::ContentCache;
-use crate::changes::Changes;
+use crate::changes::RepositoryChanges;
 use crate::code::reference_graph::{FileReferences, ReferenceGraph};
 use crate::hash::hash_content;
 use crate::load::FileLoader;
@@ -62,7 +62,7 @@ pub(super) struct RankingRequest<'a> {
     pub(super) files: &'a [SourceFile],
     pub(super) task: Option<&'a str>,
     pub(super) failures: Option<&'a str>,
-    pub(super) changes: Option<&'a Changes>,
+    pub(super) changes: Option<&'a RepositoryChanges>,
     pub(super) changed: &'a BTreeSet<String>,
 }
 

@@ -7,7 +7,7 @@
 mod tree;
 
 pub use context_compiler::catalogue::{Catalogue, CatalogueError};
-pub use context_compiler::{CompiledContext, ContextRequest, Format};
+pub use context_compiler::{CompiledContext, ContextRequest, DocumentFormat};
 pub use tree::WorkspaceTree;
 
 use crate::ci::Commands;
@@ -16,7 +16,7 @@ use crate::redact::Redactor;
 use crate::workspace::{self, Workspace};
 use context_compiler::cache::ContentCache;
 use context_compiler::catalogue::DiffDetail;
-use context_compiler::changes::{Changes, RepositoryChangesOutcome};
+use context_compiler::changes::{RepositoryChanges, RepositoryChangesOutcome};
 use context_compiler::git::{ChangesQuery, collect_changes};
 use context_compiler::tokens::O200kCounter;
 use context_compiler::{Compiler, Redact};
@@ -76,7 +76,7 @@ pub enum DocumentFormatInput {
     Json,
 }
 
-impl From<DocumentFormatInput> for Format {
+impl From<DocumentFormatInput> for DocumentFormat {
     fn from(format: DocumentFormatInput) -> Self {
         match format {
             DocumentFormatInput::Markdown => Self::Markdown,
@@ -214,7 +214,10 @@ impl WorkspaceCompiler {
         if detail != DiffDetail::Off {
             request.changes = Some(match &limited {
                 None => self.changes(since, detail, cancel).await?,
-                Some(_) => Changes::new(since.unwrap_or("HEAD"), failed("this role may not read every file")),
+                Some(_) => RepositoryChanges::new(
+                    since.unwrap_or("HEAD"),
+                    failed("this role may not read every file"),
+                ),
             });
         }
         let tree = match limited {
@@ -250,7 +253,7 @@ impl WorkspaceCompiler {
         since: Option<&str>,
         detail: DiffDetail,
         cancel: &CancellationToken,
-    ) -> Result<Changes, Error> {
+    ) -> Result<RepositoryChanges, Error> {
         let workspace = self.commands.workspace();
         let since = since.unwrap_or("HEAD");
         let outcome = match Repository::discover(workspace, None) {
@@ -261,7 +264,7 @@ impl WorkspaceCompiler {
             Err(error) => Some(failed(error.to_string())),
         };
         if let Some(outcome) = outcome {
-            return Ok(Changes::new(since, outcome));
+            return Ok(RepositoryChanges::new(since, outcome));
         }
         let root = workspace.locate(".")?;
         // git runs several times. Through the handle, each run starts in the folder that was checked.

@@ -5,11 +5,11 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// The tasks that wait. The newest is taken first: a walk then goes deep before it goes wide, and few folders
 /// are open at once.
 pub(super) struct WalkQueue<T> {
-    state: Mutex<QueueState<T>>,
+    state: Mutex<WalkQueueState<T>>,
     changed: Condvar,
 }
 
-struct QueueState<T> {
+struct WalkQueueState<T> {
     waiting: Vec<T>,
     /// Tasks that wait or are being worked on. A task that is being worked on may add others, so the queue is
     /// finished only when this is 0.
@@ -18,10 +18,13 @@ struct QueueState<T> {
 
 impl<T> WalkQueue<T> {
     pub(super) fn new() -> Self {
-        Self { state: Mutex::new(QueueState { waiting: Vec::new(), unfinished: 0 }), changed: Condvar::new() }
+        Self {
+            state: Mutex::new(WalkQueueState { waiting: Vec::new(), unfinished: 0 }),
+            changed: Condvar::new(),
+        }
     }
 
-    fn state(&self) -> MutexGuard<'_, QueueState<T>> {
+    fn state(&self) -> MutexGuard<'_, WalkQueueState<T>> {
         // No code that can panic runs under the lock, so a poisoned one holds a sound state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,7 +4,7 @@
 use super::error::Error;
 use super::invocation::{GitAccess, GitInvocation};
 use super::references::{ReferenceChange, changes_to_text};
-use super::remote::{REMOTE_TIMEOUT, Remote, ignored_note};
+use super::remote::{GitRemote, REMOTE_TIMEOUT, ignored_note};
 use super::repository::Repository;
 use super::run::Git;
 use schemars::JsonSchema;
@@ -92,7 +92,7 @@ impl Git {
     pub(super) async fn fetch_from(
         &self,
         repository: &Repository,
-        remote: &Remote,
+        remote: &GitRemote,
         input: &GitFetch,
         cancel: &CancellationToken,
     ) -> Result<FetchResult, Error> {

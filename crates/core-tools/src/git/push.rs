@@ -5,7 +5,7 @@ use super::error::Error;
 use super::invocation::{GitAccess, GitInvocation};
 use super::log::CommitEntry;
 use super::push_report::{self, PushedReference};
-use super::remote::{REMOTE_TIMEOUT, Remote, UpstreamBranch, ignored_note};
+use super::remote::{GitRemote, REMOTE_TIMEOUT, UpstreamBranch, ignored_note};
 use super::repository::Repository;
 use super::run::Git;
 use super::text::{count_of, printable_line};
@@ -152,7 +152,7 @@ impl Git {
         input: &GitPush,
         branch: Option<String>,
         upstream: &UpstreamBranch,
-        remote: &Remote,
+        remote: &GitRemote,
         cancel: &CancellationToken,
     ) -> Result<PushPlan, Error> {
         let mut plan = PushPlan::default();
@@ -200,7 +200,7 @@ impl Git {
         &self,
         repository: &Repository,
         theirs: &str,
-        remote: &Remote,
+        remote: &GitRemote,
         cancel: &CancellationToken,
     ) -> Result<String, Error> {
         let tracked = format!("refs/remotes/{}/{theirs}", remote.name);
@@ -222,7 +222,7 @@ impl Git {
         repository: &Repository,
         input: &GitPush,
         plan: PushPlan,
-        remote: &Remote,
+        remote: &GitRemote,
         cancel: &CancellationToken,
     ) -> Result<PushResult, Error> {
         let dry_run = input.dry_run == Some(true);

@@ -4,8 +4,8 @@ use super::discovery::{find_git_dir, is_git_dir};
 use super::error::Error;
 use super::files::real_path;
 use super::invocation::{GitAccess, GitInvocation};
-use super::remote_settings::RemoteSettings;
-use super::remote_url::{RemoteUrl, without_credentials};
+use super::remote_settings::GitRemoteSettings;
+use super::remote_url::{GitRemoteUrl, without_credentials};
 use super::repository::Repository;
 use super::revision::check_argument;
 use super::run::Git;
@@ -19,12 +19,12 @@ pub(super) const REMOTE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A remote whose addresses are checked.
 #[derive(Debug)]
-pub(super) struct Remote {
+pub(super) struct GitRemote {
     /// Its name: `origin`.
     pub(super) name: String,
     /// Its addresses, without passwords.
     pub(super) urls: Vec<String>,
-    pub(super) settings: RemoteSettings,
+    pub(super) settings: GitRemoteSettings,
 }
 
 /// The branch of a remote that a local branch follows, and the remote that it is pushed to. Empty where there is none.
@@ -45,11 +45,11 @@ impl Git {
         preferred: &str,
         access: GitAccess,
         cancel: &CancellationToken,
-    ) -> Result<Remote, Error> {
+    ) -> Result<GitRemote, Error> {
         let known = self.lines(repository, &["remote"], cancel).await?;
         let name = choose(&known, named, preferred)?;
         let listed = self.configuration(repository, cancel).await?;
-        let settings = RemoteSettings::new(&listed, &name);
+        let settings = GitRemoteSettings::new(&listed, &name);
         if !settings.refused.is_empty() {
             return Err(Error::ConfiguredPrograms { action: "a connection", keys: settings.refused });
         }
@@ -62,7 +62,7 @@ impl Git {
         for url in &urls {
             self.check_url(repository, url, access)?;
         }
-        Ok(Remote { urls: urls.iter().map(|url| without_credentials(url)).collect(), name, settings })
+        Ok(GitRemote { urls: urls.iter().map(|url| without_credentials(url)).collect(), name, settings })
     }
 
     /// Returns the remote that `branch` follows.
@@ -124,10 +124,10 @@ impl Git {
             let url = printable_line(&without_credentials(url));
             Error::RemoteRefused { url, reason }
         };
-        match RemoteUrl::parse(url).map_err(refused)? {
-            RemoteUrl::Local(path) => check_folder(repository, path, access, refused),
-            RemoteUrl::Network if self.may_connect() => Ok(()),
-            RemoteUrl::Network => Err(refused(
+        match GitRemoteUrl::parse(url).map_err(refused)? {
+            GitRemoteUrl::Local(path) => check_folder(repository, path, access, refused),
+            GitRemoteUrl::Network if self.may_connect() => Ok(()),
+            GitRemoteUrl::Network => Err(refused(
                 "programs of this role may not connect to other machines: the server's configuration (policy.network) or \
                  the role (network) forbids it"
                     .to_owned(),
@@ -141,7 +141,7 @@ impl Git {
     }
 
     /// Returns the error of a connection that failed, with what to do about it.
-    pub(super) fn remote_failure(&self, action: &'static str, message: &str, remote: &Remote) -> Error {
+    pub(super) fn remote_failure(&self, action: &'static str, message: &str, remote: &GitRemote) -> Error {
         let mut message = format!("{} ({}): {message}", remote.name, remote.urls.join(", "));
         if let Some(hint) = hint(&message) {
             message = format!("{message}\n{hint}");

@@ -9,7 +9,7 @@ use super::text::lossy;
 
 /// The treatment of a setting that the repository itself makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Treatment {
+enum SettingTreatment {
     /// It holds.
     Kept,
     /// It has no effect: a variable or an option of each run takes precedence.
@@ -22,7 +22,7 @@ enum Treatment {
 
 /// The settings of a connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct RemoteSettings {
+pub(super) struct GitRemoteSettings {
     overrides: ConfigOverrides,
     /// The keys of the repository that have no effect.
     pub(super) ignored: Vec<String>,
@@ -44,8 +44,8 @@ fn split_key(key: &str) -> (&str, &str, &str) {
 }
 
 /// Returns the treatment of a key of the repository itself, for connections to the remote `name`.
-fn treatment(key: &str, name: &str) -> Treatment {
-    use Treatment::{Ignored, Kept, Overridden, Refused};
+fn treatment(key: &str, name: &str) -> SettingTreatment {
+    use SettingTreatment::{Ignored, Kept, Overridden, Refused};
     match split_key(key) {
         ("core", "", "sshcommand" | "askpass" | "gitproxy")
         | ("credential", _, "helper")
@@ -68,7 +68,7 @@ fn treatment(key: &str, name: &str) -> Treatment {
     }
 }
 
-impl RemoteSettings {
+impl GitRemoteSettings {
     /// Makes the settings for the remote `name` of `git config --null --list --show-scope`.
     pub(super) fn new(listed: &[u8], name: &str) -> Self {
         let all: Vec<_> = config_settings(listed).collect();
@@ -90,12 +90,14 @@ impl RemoteSettings {
     /// Takes note of one setting that the repository itself makes.
     fn take_own(&mut self, own: &ConfigSetting<'_>, all: &[ConfigSetting<'_>], name: &str) {
         match treatment(&own.key, name) {
-            Treatment::Kept => return,
-            Treatment::Refused => return add(&mut self.refused, &own.key),
-            Treatment::Ignored if own.key == "core.gitproxy" => self.has_own_proxy_command = true,
-            Treatment::Ignored if own.key.starts_with("credential.") => self.reset_credential_helpers(all),
-            Treatment::Ignored => {}
-            Treatment::Overridden(default) => {
+            SettingTreatment::Kept => return,
+            SettingTreatment::Refused => return add(&mut self.refused, &own.key),
+            SettingTreatment::Ignored if own.key == "core.gitproxy" => self.has_own_proxy_command = true,
+            SettingTreatment::Ignored if own.key.starts_with("credential.") => {
+                self.reset_credential_helpers(all)
+            }
+            SettingTreatment::Ignored => {}
+            SettingTreatment::Overridden(default) => {
                 let users = all.iter().rev().find(|setting| !setting.is_own && setting.key == own.key);
                 let value = users.and_then(value_text).unwrap_or_else(|| default.to_owned());
                 self.overrides.push((own.key.clone(), value.into()));
@@ -164,13 +166,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn settings(entries: &[(&str, &str, &str)]) -> RemoteSettings {
+    fn settings(entries: &[(&str, &str, &str)]) -> GitRemoteSettings {
         let listed: String =
             entries.iter().map(|(scope, key, value)| format!("{scope}\0{key}\n{value}\0")).collect();
-        RemoteSettings::new(listed.as_bytes(), "origin")
+        GitRemoteSettings::new(listed.as_bytes(), "origin")
     }
 
-    fn overridden<'a>(settings: &'a RemoteSettings, key: &str) -> Vec<&'a str> {
+    fn overridden<'a>(settings: &'a GitRemoteSettings, key: &str) -> Vec<&'a str> {
         settings.overrides.iter().filter(|(known, _)| known == key).map(|(_, value)| value.as_ref()).collect()
     }
 
@@ -247,7 +249,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_listing_is_a_panic(listed: Vec<u8>, name in ".{0,5}") {
-            RemoteSettings::new(&listed, &name).refspecs(&name);
+            GitRemoteSettings::new(&listed, &name).refspecs(&name);
         }
 
         #[test]

@@ -2,7 +2,7 @@
 
 /// The kind of place that an address leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum RemoteUrl<'a> {
+pub(super) enum GitRemoteUrl<'a> {
     /// A folder, or a bundle, on this machine.
     Local(&'a str),
     /// Another machine.
@@ -12,7 +12,7 @@ pub(super) enum RemoteUrl<'a> {
 /// The schemes that lead to another machine, without a program that git would look for.
 const NETWORK_SCHEMES: [&str; 6] = ["git", "git+ssh", "http", "https", "ssh", "ssh+git"];
 
-impl<'a> RemoteUrl<'a> {
+impl<'a> GitRemoteUrl<'a> {
     /// Parses an address as git does (git-fetch(1), "Git URLs").
     ///
     /// # Errors
@@ -63,15 +63,15 @@ mod tests {
         for url in ["https://x/y", "ssh://h/p", "git://h/p", "git@host:path/x.git", "host:p", "[::1]:x"] {
             // An IPv6 address looks like the name of a program, and is refused.
             let expected = !url.starts_with('[');
-            assert_eq!(RemoteUrl::parse(url) == Ok(RemoteUrl::Network), expected, "{url}");
+            assert_eq!(GitRemoteUrl::parse(url) == Ok(GitRemoteUrl::Network), expected, "{url}");
         }
         for (url, path) in
             [("../x.git", "../x.git"), ("./a:b", "./a:b"), ("/a::b", "/a::b"), ("file:///x", "/x")]
         {
-            assert_eq!(RemoteUrl::parse(url), Ok(RemoteUrl::Local(path)), "{url}");
+            assert_eq!(GitRemoteUrl::parse(url), Ok(GitRemoteUrl::Local(path)), "{url}");
         }
         for url in ["ext::sh -c x", "fd::7", "evil://x", "", "-x", "file://host/x", "file:///a%2fb", "a\nb"] {
-            assert!(RemoteUrl::parse(url).is_err(), "{url}");
+            assert!(GitRemoteUrl::parse(url).is_err(), "{url}");
         }
     }
 
@@ -85,7 +85,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_address_is_a_panic(url in "(:|/|@|[a-z.-]|.){0,12}") {
-            let _ = RemoteUrl::parse(&url);
+            let _ = GitRemoteUrl::parse(&url);
             without_credentials(&url);
         }
     }

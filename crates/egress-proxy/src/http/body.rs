@@ -5,7 +5,7 @@ use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::message::BodyFraming;
-use crate::tunnel::Activity;
+use crate::tunnel::TunnelActivity;
 
 /// The most bytes of a line between chunks, or of all trailers together.
 const MAX_LINE: u64 = 8 << 10;
@@ -105,7 +105,7 @@ pub(crate) async fn copy_body(
     reader: &mut (impl AsyncBufRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),
     framing: BodyFraming,
-    activity: &Activity,
+    activity: &TunnelActivity,
 ) -> io::Result<()> {
     let mut body = BodyReader::new(framing);
     let mut piece = Vec::new();
@@ -151,7 +151,7 @@ mod tests {
 
     async fn copied(input: &str, framing: BodyFraming) -> (io::Result<()>, String, String) {
         let (mut reader, mut writer) = (input.as_bytes(), Vec::new());
-        let result = copy_body(&mut reader, &mut writer, framing, &Activity::new()).await;
+        let result = copy_body(&mut reader, &mut writer, framing, &TunnelActivity::new()).await;
         (result, String::from_utf8(writer).unwrap(), String::from_utf8(reader.to_vec()).unwrap())
     }
 

@@ -5,7 +5,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 use super::fields::{HeaderFields, NOT_CR_LF, head_lines, is_token};
 use super::message::{BodyFraming, HeadError};
 use crate::allowed_hosts::{parse_port, split_port};
-use crate::host::{Host, UnreadableHost};
+use crate::host::{NetworkHost, UnreadableHost};
 
 /// The head of a request.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) enum HttpVersion {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RequestTarget {
     /// The host, or the text that is none.
-    pub(crate) host: Result<Host, UnreadableHost>,
+    pub(crate) host: Result<NetworkHost, UnreadableHost>,
     pub(crate) port: u16,
     /// The path and query. Empty for `CONNECT`.
     pub(crate) path: String,
@@ -115,7 +115,7 @@ impl RequestHead {
         if self.method == "CONNECT" {
             let (host, port) = split_port(&self.target);
             let port = port.and_then(parse_port).ok_or(HeadError::Malformed("CONNECT needs HOST:PORT"))?;
-            return Ok(RequestTarget { host: Host::parse_requested(host), port, path: String::new() });
+            return Ok(RequestTarget { host: NetworkHost::parse_requested(host), port, path: String::new() });
         }
         let scheme = self.target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
         let Some(rest) = scheme.and_then(|_| self.target.get(7..)) else {
@@ -135,7 +135,7 @@ impl RequestHead {
         };
         let path = path.split('#').next().unwrap_or_default();
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(RequestTarget { host: Host::parse_requested(host), port, path })
+        Ok(RequestTarget { host: NetworkHost::parse_requested(host), port, path })
     }
 
     /// Returns the path and query of a request that goes straight to a host, as one inside TLS does.
@@ -151,12 +151,12 @@ impl RequestHead {
 
     /// Returns the host and port that the one `Host` field names, or `None` if it names none.
     #[cfg(feature = "credentials")]
-    pub(crate) fn named_host(&self, default_port: u16) -> Option<(Host, u16)> {
+    pub(crate) fn named_host(&self, default_port: u16) -> Option<(NetworkHost, u16)> {
         let mut values = self.fields.values("Host");
         let value = std::str::from_utf8(values.next()?).ok().filter(|_| values.next().is_none())?;
         let (host, port) = split_port(value);
         let port = port.map_or(Some(default_port), parse_port)?;
-        Some((Host::parse(host).ok()?, port))
+        Some((NetworkHost::parse(host).ok()?, port))
     }
 
     /// Returns where the body ends.
@@ -165,7 +165,7 @@ impl RequestHead {
     }
 
     /// Returns the head as it goes to the host: for one request, and without what is meant for the proxy.
-    pub(crate) fn to_origin(&self, target: &RequestTarget, host: &Host) -> Vec<u8> {
+    pub(crate) fn to_origin(&self, target: &RequestTarget, host: &NetworkHost) -> Vec<u8> {
         let port = if target.port == 80 { String::new() } else { format!(":{}", target.port) };
         let mut head = format!(
             "{} {} HTTP/1.1\r\nHost: {host}{port}\r\nConnection: close\r\n",

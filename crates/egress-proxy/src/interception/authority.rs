@@ -11,7 +11,7 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::error::InterceptionError;
 use super::provider::provider;
-use crate::host::Host;
+use crate::host::NetworkHost;
 
 /// A certificate authority that can sign for a fixed list of hosts, and whose key is in the memory of this process alone.
 pub(super) struct CertificateAuthority {
@@ -20,7 +20,9 @@ pub(super) struct CertificateAuthority {
 
 impl CertificateAuthority {
     /// Makes an authority. Its certificate limits it to `hosts`, also for whoever would get its key.
-    pub(super) fn new<'a>(hosts: impl IntoIterator<Item = &'a Host>) -> Result<Self, InterceptionError> {
+    pub(super) fn new<'a>(
+        hosts: impl IntoIterator<Item = &'a NetworkHost>,
+    ) -> Result<Self, InterceptionError> {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(DnType::CommonName, "CoreTools egress proxy");
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -29,8 +31,8 @@ impl CertificateAuthority {
         let permitted_subtrees = hosts
             .into_iter()
             .map(|host| match host {
-                Host::Name(name) => GeneralSubtree::DnsName(name.clone()),
-                Host::Address(address) => {
+                NetworkHost::Name(name) => GeneralSubtree::DnsName(name.clone()),
+                NetworkHost::Address(address) => {
                     let bits = if address.is_ipv4() { 32 } else { 128 };
                     GeneralSubtree::IpAddress(CidrSubnet::from_addr_prefix(*address, bits))
                 }
@@ -47,10 +49,10 @@ impl CertificateAuthority {
     }
 
     /// Returns what a TLS server needs that stands in for `host`.
-    pub(super) fn server_config(&self, host: &Host) -> Result<Arc<ServerConfig>, InterceptionError> {
+    pub(super) fn server_config(&self, host: &NetworkHost) -> Result<Arc<ServerConfig>, InterceptionError> {
         let name = match host {
-            Host::Name(name) => name.clone(),
-            Host::Address(address) => address.to_string(),
+            NetworkHost::Name(name) => name.clone(),
+            NetworkHost::Address(address) => address.to_string(),
         };
         let mut params = CertificateParams::new(vec![name])?;
         params.distinguished_name.push(DnType::CommonName, "CoreTools egress proxy, for one host");

@@ -15,11 +15,11 @@ use super::mask::{MaskedStream, SecretForms};
 use super::upstream::UpstreamConnection;
 use crate::answer::answer;
 use crate::client_stream::ClientStream;
-use crate::denial::{Denial, DenialReason};
+use crate::denial::{DenialReason, DeniedConnection};
 use crate::http::{self, BodyFraming, BodyReader, HeadError, HttpVersion, RequestHead};
 use crate::proxy_state::{ConnectError, Destination, ProxyState};
 use crate::server_name::{UNRECOGNIZED_NAME, judge_server_name};
-use crate::tunnel::Activity;
+use crate::tunnel::TunnelActivity;
 
 /// Serves a client that connected to `host`, to which `server` is a connection.
 pub(crate) async fn serve(
@@ -29,7 +29,7 @@ pub(crate) async fn serve(
     destination: &Destination,
     host: &InterceptedHost,
 ) -> io::Result<()> {
-    let deny = |reason| state.deny(Denial::new(&destination.host, destination.port, reason));
+    let deny = |reason| state.deny(DeniedConnection::new(&destination.host, destination.port, reason));
     let limit = state.limits.head_timeout;
     let mut start = match timeout(limit, LazyConfigAcceptor::new(Acceptor::default(), client)).await? {
         Ok(start) => start,
@@ -48,12 +48,12 @@ pub(crate) async fn serve(
     }
     let stream = timeout(limit, start.into_stream(Arc::clone(&host.server_config))).await??;
     let (reader, writer) = tokio::io::split(stream);
-    let exchanges = Exchanges { state, destination, host };
+    let exchanges = ClientExchanges { state, destination, host };
     exchanges.serve(BufReader::new(reader), writer, server).await
 }
 
 /// The requests of one client.
-struct Exchanges<'a> {
+struct ClientExchanges<'a> {
     state: &'a Arc<ProxyState>,
     destination: &'a Destination,
     host: &'a InterceptedHost,
@@ -88,12 +88,12 @@ impl From<io::Error> for ExchangeError {
 }
 
 /// The connections that another exchange can use.
-struct Reusable {
+struct ReusableConnections {
     client: bool,
     upstream: bool,
 }
 
-impl Exchanges<'_> {
+impl ClientExchanges<'_> {
     async fn serve(
         &self,
         mut reader: impl AsyncBufRead + Unpin,
@@ -147,8 +147,8 @@ impl Exchanges<'_> {
                 }
             };
             let text = match exchanged {
-                Ok(Reusable { client: true, .. }) => continue,
-                Ok(Reusable { client: false, .. }) => return writer.shutdown().await,
+                Ok(ReusableConnections { client: true, .. }) => continue,
+                Ok(ReusableConnections { client: false, .. }) => return writer.shutdown().await,
                 // Without the end of TLS: the client must not take a cut answer for a whole one.
                 Err(ExchangeError::Io(error)) => return Err(error),
                 Err(ExchangeError::Refused(text)) => text,
@@ -173,7 +173,7 @@ impl Exchanges<'_> {
         let path = head.origin_path().map_err(|error| refusal_of_head(&error))?;
         // A server with several names would give the credential to another one of them.
         if head.named_host(443) != Some((host.clone(), *port)) {
-            let denial = self.state.deny(Denial::new(host, *port, DenialReason::HostField));
+            let denial = self.state.deny(DeniedConnection::new(host, *port, DenialReason::HostField));
             return Err(RequestRefusal("403 Forbidden", denial.to_string()));
         }
         let (value, forms) = self.host.credential.header().map_err(|error| {
@@ -225,8 +225,8 @@ impl Exchanges<'_> {
         writer: &mut (impl AsyncWrite + Unpin),
         upstream: &mut UpstreamConnection,
         request: &PreparedRequest,
-    ) -> Result<Reusable, ExchangeError> {
-        let activity = Activity::new();
+    ) -> Result<ReusableConnections, ExchangeError> {
+        let activity = TunnelActivity::new();
         let is_sent = AtomicBool::new(false);
         let UpstreamConnection { reader: upstream_reader, writer: upstream_writer, .. } = upstream;
         let upload = async {
@@ -252,7 +252,7 @@ impl Exchanges<'_> {
             }
         };
         let is_sent = is_sent.load(Ordering::Relaxed);
-        Ok(Reusable { client: client && is_sent, upstream: upstream && is_sent })
+        Ok(ReusableConnections { client: client && is_sent, upstream: upstream && is_sent })
     }
 
     /// Passes an answer on. Returns if the client's connection and that to the host can be used again.
@@ -261,7 +261,7 @@ impl Exchanges<'_> {
         reader: &mut (impl AsyncBufRead + Unpin),
         writer: &mut (impl AsyncWrite + Unpin),
         request: &PreparedRequest,
-        activity: &Activity,
+        activity: &TunnelActivity,
     ) -> Result<(bool, bool), ExchangeError> {
         let refused =
             |error: HeadError| ExchangeError::Refused(format!("gave an answer that cannot be read: {error}"));

@@ -9,7 +9,7 @@ use rustls::{ClientConfig, ServerConfig};
 
 use super::mask::SecretForms;
 use crate::credential_rule::CredentialRule;
-use crate::host::Host;
+use crate::host::NetworkHost;
 
 /// The fewest bytes of a secret. A shorter one would be found, and masked, in texts that have nothing to do with it.
 const MIN_SECRET_BYTES: usize = 8;
@@ -100,7 +100,7 @@ pub(crate) struct InterceptedHost {
 }
 
 impl InterceptedHost {
-    pub(super) fn is(&self, host: &Host, port: u16) -> bool {
+    pub(super) fn is(&self, host: &NetworkHost, port: u16) -> bool {
         self.credential.rule.host == *host && self.credential.rule.port == port
     }
 }

@@ -17,7 +17,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use self::authority::CertificateAuthority;
 use self::provider::provider;
-use crate::host::Host;
+use crate::host::NetworkHost;
 
 pub use self::error::InterceptionError;
 pub(crate) use self::intercepted_host::InterceptedHost;
@@ -65,9 +65,9 @@ impl Interception {
                 .with_no_client_auth();
             client_config.alpn_protocols = vec![b"http/1.1".to_vec()];
             let server_name = match &rule.host {
-                Host::Name(name) => ServerName::try_from(name.clone())
+                NetworkHost::Name(name) => ServerName::try_from(name.clone())
                     .map_err(|_| rustls::Error::General(format!("`{name}` is no name of a TLS server")))?,
-                Host::Address(address) => ServerName::from(*address),
+                NetworkHost::Address(address) => ServerName::from(*address),
             };
             hosts.push(InterceptedHost {
                 server_config: authority.server_config(&rule.host)?,
@@ -84,7 +84,7 @@ impl Interception {
         &self.certificate_pem
     }
 
-    pub(crate) fn host(&self, host: &Host, port: u16) -> Option<&InterceptedHost> {
+    pub(crate) fn host(&self, host: &NetworkHost, port: u16) -> Option<&InterceptedHost> {
         self.hosts.iter().find(|known| known.is(host, port))
     }
 }
@@ -137,9 +137,9 @@ mod tests {
             Interception::new(hosts.iter().map(|host| credential(host, "s3cret-value")), roots.as_bytes())
         };
         let made = make(&["a.example", "a.example:8443", "127.0.0.2"], &root).unwrap();
-        assert!(made.host(&Host::parse("a.example").unwrap(), 8443).is_some());
-        assert!(made.host(&Host::parse("a.example").unwrap(), 22).is_none());
-        assert!(made.host(&Host::parse("b.example").unwrap(), 443).is_none());
+        assert!(made.host(&NetworkHost::parse("a.example").unwrap(), 8443).is_some());
+        assert!(made.host(&NetworkHost::parse("a.example").unwrap(), 22).is_none());
+        assert!(made.host(&NetworkHost::parse("b.example").unwrap(), 443).is_none());
         assert!(!format!("{made:?}").contains("s3cret-value"));
         assert!(matches!(
             make(&["a.example", "A.Example."], &root),

@@ -13,14 +13,14 @@ use std::fmt;
     reason = "the doc of the type describes all actions; words here would be in every list of tools"
 )]
 #[non_exhaustive]
-pub enum Action {
+pub enum DbAction {
     Query,
     Schema,
     Seed,
     Explain,
 }
 
-impl Action {
+impl DbAction {
     /// Returns the name of the action in arguments.
     pub fn name(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Action {
     }
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for DbAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }

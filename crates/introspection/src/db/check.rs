@@ -1,7 +1,7 @@
 //! The check of a connection: it works, and its user has no more rights than it needs.
 
 use super::Error;
-use super::action::Action;
+use super::action::DbAction;
 use super::request::DbBridge;
 use super::response::DbResponse;
 use super::source::{DatabaseLocation, Databases};
@@ -52,7 +52,7 @@ impl Databases {
         let request = DbBridge {
             payload: statement.to_owned(),
             database: database.map(str::to_owned),
-            ..DbBridge::new(Action::Query)
+            ..DbBridge::new(DbAction::Query)
         };
         let mut notes = Vec::new();
         if let DbResponse::Rows(rows) = self.run(&request, cancel).await? {

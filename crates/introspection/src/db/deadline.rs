@@ -1,7 +1,7 @@
 //! The time limit of one statement, and its cancellation.
 
 use super::error::StatementOutcome;
-use super::{Action, DbBridge, Error};
+use super::{DbAction, DbBridge, Error};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -52,7 +52,7 @@ pub(super) async fn run_bounded<T, Stopped: Future, Ended: Future>(
         }
     };
     let stopped = |result: Result<T, Error>, end| match result {
-        Ok(result) if request.action == Action::Seed => Ok(result),
+        Ok(result) if request.action == DbAction::Seed => Ok(result),
         // It says more than the time limit does.
         Err(locked @ Error::Locked { .. }) => Err(locked),
         _ => Err(error(end)),

@@ -1,6 +1,6 @@
 //! Errors of the database area.
 
-use super::action::Action;
+use super::action::DbAction;
 
 /// A request that a database did not answer. No message shows a URL, a user or a password.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum Error {
     #[error("not permitted in `{action}`: {reason}")]
     NotPermitted {
         /// The action.
-        action: Action,
+        action: DbAction,
         /// The part that the engine refused, and the alternative.
         reason: String,
     },

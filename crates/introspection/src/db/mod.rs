@@ -96,11 +96,11 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-pub use action::Action;
+pub use action::DbAction;
 pub use check::ConnectionCheck;
 pub use error::{Error, StatementOutcome};
 pub use request::DbBridge;
 pub use response::{DbResponse, SeedReport};
-pub use rows::{Column, Rows};
-pub use schema::{CheckConstraint, DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema};
+pub use rows::{QueryRows, ResultColumn};
+pub use schema::{CheckConstraint, DatabaseSchema, ForeignKey, TableColumn, TableIndex, TableSchema};
 pub use source::Databases;

@@ -7,12 +7,13 @@
 use super::response::{DbResponse, SeedReport};
 use super::rows::RowCollector;
 use super::schema::{
-    CheckConstraint, DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema, key_action, matches_pattern,
+    CheckConstraint, DatabaseSchema, ForeignKey, TableColumn, TableIndex, TableSchema, key_action,
+    matches_pattern,
 };
 use super::server::{self, DatabaseServer, SERVER_LIMIT_MARGIN};
 use super::statement::{first_word, is_ddl};
 use super::value::{self, ValueCell};
-use super::{Action, Column, DbBridge, Error, Rows};
+use super::{DbAction, DbBridge, Error, QueryRows, ResultColumn};
 use futures_util::TryStreamExt;
 use serde_json::Value;
 use sqlx::mysql::{MySql, MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlRow};
@@ -132,7 +133,7 @@ async fn execute_request(
     execute(connection, timeout).await?;
     // The unit is whole seconds, and MySQL's minimum is 1.
     execute(connection, format!("SET SESSION innodb_lock_wait_timeout = {}", limit.as_secs().max(1))).await?;
-    if request.action == Action::Seed {
+    if request.action == DbAction::Seed {
         execute(connection, "START TRANSACTION READ WRITE").await?;
     } else {
         // The session too: a statement that commits implicitly, as DDL does, would otherwise begin a transaction that
@@ -146,10 +147,10 @@ async fn execute_request(
         return Err(Error::Cancelled);
     }
     match request.action {
-        Action::Schema => schema(connection, &request.payload).await.map(DbResponse::Schema),
-        Action::Query => query(connection, request).await.map(DbResponse::Rows),
-        Action::Explain => explain(connection, request).await.map(DbResponse::Rows),
-        Action::Seed => seed(connection, request, cancel).await.map(DbResponse::Seed),
+        DbAction::Schema => schema(connection, &request.payload).await.map(DbResponse::Schema),
+        DbAction::Query => query(connection, request).await.map(DbResponse::Rows),
+        DbAction::Explain => explain(connection, request).await.map(DbResponse::Rows),
+        DbAction::Seed => seed(connection, request, cancel).await.map(DbResponse::Seed),
     }
 }
 
@@ -163,14 +164,17 @@ async fn execute(connection: &mut MySqlConnection, statement: impl Into<String>)
 async fn describe(
     connection: &mut MySqlConnection,
     statement: &str,
-) -> Result<(Vec<Column>, usize), sqlx::Error> {
+) -> Result<(Vec<ResultColumn>, usize), sqlx::Error> {
     let prepared = connection.prepare(AssertSqlSafe(statement).into_sql_str()).await?;
     let columns = prepared
         .columns()
         .iter()
         .map(|column| {
             use sqlx::Column as _;
-            Column { name: column.name().to_owned(), kind: column.type_info().name().to_ascii_lowercase() }
+            ResultColumn {
+                name: column.name().to_owned(),
+                kind: column.type_info().name().to_ascii_lowercase(),
+            }
         })
         .collect();
     let parameters = match prepared.parameters() {
@@ -201,16 +205,16 @@ fn error_number(error: &sqlx::Error) -> Option<u16> {
     error.as_database_error()?.try_downcast_ref::<MySqlDatabaseError>().map(MySqlDatabaseError::number)
 }
 
-async fn query(connection: &mut MySqlConnection, request: &DbBridge) -> Result<Rows, Error> {
+async fn query(connection: &mut MySqlConnection, request: &DbBridge) -> Result<QueryRows, Error> {
     let statement = request.statement()?;
     let limit = request.row_limit()?;
-    let failed = |error| translate(error, statement, Action::Query);
+    let failed = |error| translate(error, statement, DbAction::Query);
     let (columns, parameters) = describe(connection, statement).await.map_err(failed)?;
     // Only a statement that reads fits between parentheses.
     if check_within(connection, "SELECT 1 FROM (", statement, ") AS coretools").await.is_err()
         || columns.is_empty()
     {
-        return Err(not_permitted(statement, Action::Query));
+        return Err(not_permitted(statement, DbAction::Query));
     }
     let warning = file_privilege_warning(connection).await?;
     let lists = request.parameters()?;
@@ -230,9 +234,9 @@ async fn query(connection: &mut MySqlConnection, request: &DbBridge) -> Result<R
     Ok(rows.finish())
 }
 
-async fn explain(connection: &mut MySqlConnection, request: &DbBridge) -> Result<Rows, Error> {
+async fn explain(connection: &mut MySqlConnection, request: &DbBridge) -> Result<QueryRows, Error> {
     let statement = request.statement()?;
-    let failed = |error| translate(error, statement, Action::Explain);
+    let failed = |error| translate(error, statement, DbAction::Explain);
     // It must be a statement without EXPLAIN too: else its first words could be options of EXPLAIN, such as ANALYZE,
     // which runs it.
     describe(connection, statement).await.map_err(failed)?;
@@ -252,7 +256,7 @@ async fn seed(
     cancel: &CancellationToken,
 ) -> Result<SeedReport, Error> {
     let statement = request.statement()?;
-    let failed = |error| translate(error, statement, Action::Seed);
+    let failed = |error| translate(error, statement, DbAction::Seed);
     let (_, parameters) = describe(connection, statement).await.map_err(failed)?;
     // EXPLAIN accepts statements that select, insert, replace, update or delete rows, and nothing else. It needs the
     // format: without one it also accepts the name of a table, and `COMMIT` would be one.
@@ -260,7 +264,7 @@ async fn seed(
     if explainable.is_err()
         || matches!(first_word(statement).as_str(), "select" | "values" | "table" | "with")
     {
-        return Err(not_permitted(statement, Action::Seed));
+        return Err(not_permitted(statement, DbAction::Seed));
     }
     let outcome = run_seed(connection, request, statement, parameters).await;
     // BENCHMARK and SLEEP that are interrupted return a value, and the statement goes on with that.
@@ -300,7 +304,7 @@ async fn run_seed(
         let execute_sql = prepare(connection, statement, list, parameters).await?;
         let (affected, last_insert_id) = run_change(connection, execute_sql)
             .await
-            .map_err(|error| translate(error, statement, Action::Seed))?;
+            .map_err(|error| translate(error, statement, DbAction::Seed))?;
         report.affected += affected;
         // The server sends 0 if the statement generated no key.
         report.last_insert_id = i64::try_from(last_insert_id).ok().filter(|id| *id != 0);
@@ -471,7 +475,7 @@ async fn file_privilege_warning(connection: &mut MySqlConnection) -> Result<Opti
 
 /// Converts an error of the server. One that means that the action does not take statements of this kind gets a message
 /// that says so.
-fn translate(error: sqlx::Error, statement: &str, action: Action) -> Error {
+fn translate(error: sqlx::Error, statement: &str, action: DbAction) -> Error {
     if error.as_database_error().is_none() {
         return Error::engine(error);
     }
@@ -495,20 +499,22 @@ fn translate(error: sqlx::Error, statement: &str, action: Action) -> Error {
 }
 
 /// The error for a statement of a kind that `action` does not take.
-fn not_permitted(statement: &str, action: Action) -> Error {
+fn not_permitted(statement: &str, action: DbAction) -> Error {
     if is_ddl(statement) {
         return Error::Ddl;
     }
     let word = first_word(statement);
     let reason = match action {
-        Action::Seed => format!("`{word}`; a seed is INSERT, UPDATE, DELETE or REPLACE"),
-        Action::Explain => format!("`{word}`; the session of a plan only reads, so explain a SELECT"),
-        Action::Query | Action::Schema if matches!(word.as_str(), "select" | "values" | "table" | "with") => {
+        DbAction::Seed => format!("`{word}`; a seed is INSERT, UPDATE, DELETE or REPLACE"),
+        DbAction::Explain => format!("`{word}`; the session of a plan only reads, so explain a SELECT"),
+        DbAction::Query | DbAction::Schema
+            if matches!(word.as_str(), "select" | "values" | "table" | "with") =>
+        {
             format!(
                 "`{word}` with INTO, FOR UPDATE, LOCK IN SHARE MODE or a change of rows; a query only reads"
             )
         }
-        Action::Query | Action::Schema => {
+        DbAction::Query | DbAction::Schema => {
             format!("`{word}`; a query is SELECT, VALUES, TABLE or WITH; for a plan see `explain`")
         }
     };
@@ -608,7 +614,7 @@ async fn indexes(connection: &mut MySqlConnection, tables: &mut [TableSchema]) -
         // The rows are ordered by index, and by position within it.
         match table.indexes.last_mut() {
             Some(index) if index.name == *name => index.columns.push(column.clone()),
-            _ => table.indexes.push(Index {
+            _ => table.indexes.push(TableIndex {
                 name: name.clone(),
                 columns: vec![column.clone()],
                 unique: non_unique == "0",

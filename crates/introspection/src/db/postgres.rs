@@ -14,7 +14,7 @@ use super::schema::{DatabaseSchema, TableSchema, matches_pattern};
 use super::server::{self, DatabaseServer, SERVER_LIMIT_MARGIN};
 use super::statement::{first_word, is_ddl};
 use super::value::{self, MAX_VALUE_LENGTH, ValueCell};
-use super::{Action, Column, DbBridge, Error, Rows};
+use super::{DbAction, DbBridge, Error, QueryRows, ResultColumn};
 use futures_util::TryStreamExt;
 use serde_json::Value;
 use session::restore_settings;
@@ -102,7 +102,7 @@ async fn execute_request(
 ) -> Result<DbResponse, Error> {
     let limit = (request.time_limit() + SERVER_LIMIT_MARGIN).as_millis();
     // Written out in both cases: the default of the role or database (`default_transaction_read_only`) may be either.
-    let begin = if request.action == Action::Seed { "BEGIN READ WRITE" } else { "BEGIN READ ONLY" };
+    let begin = if request.action == DbAction::Seed { "BEGIN READ WRITE" } else { "BEGIN READ ONLY" };
     execute(connection, begin).await?;
     let zone_note = restore_settings(connection, options.unwrap_or_default()).await?;
     // After its first query a transaction can no longer be made to write.
@@ -122,9 +122,9 @@ async fn execute_request(
         return Err(Error::Cancelled);
     }
     match request.action {
-        Action::Schema => schema(connection, &request.payload).await.map(DbResponse::Schema),
-        Action::Query => query(connection, request, [warning, zone_note]).await.map(DbResponse::Rows),
-        Action::Explain => match explain(connection, request).await {
+        DbAction::Schema => schema(connection, &request.payload).await.map(DbResponse::Schema),
+        DbAction::Query => query(connection, request, [warning, zone_note]).await.map(DbResponse::Rows),
+        DbAction::Explain => match explain(connection, request).await {
             Err(Error::Engine { message, code })
                 if warning.is_some() && code.as_deref() == Some(NO_PRIVILEGE) =>
             {
@@ -136,7 +136,7 @@ async fn execute_request(
             }
             planned => planned.map(DbResponse::Rows),
         },
-        Action::Seed => seed(connection, request, cancel).await.map(DbResponse::Seed),
+        DbAction::Seed => seed(connection, request, cancel).await.map(DbResponse::Seed),
     }
 }
 
@@ -157,7 +157,7 @@ async fn drop_superuser_rights(
             .fetch_one(&mut *connection)
             .await
             .map_err(Error::engine)?;
-    if !superuser || request.action == Action::Seed {
+    if !superuser || request.action == DbAction::Seed {
         return Ok(None);
     }
     // The role exists since PostgreSQL 14.
@@ -215,7 +215,7 @@ async fn policy_note(connection: &mut PgConnection, statement: &str) -> Result<O
 /// A statement as the server has parsed it.
 struct StatementDescription {
     /// The columns, each with the OID of its type.
-    columns: Vec<(Column, Option<u32>)>,
+    columns: Vec<(ResultColumn, Option<u32>)>,
     /// The OIDs of the types of the parameters.
     parameters: Vec<u32>,
 }
@@ -230,7 +230,8 @@ async fn describe(connection: &mut PgConnection, statement: &str) -> Result<Stat
         .map(|column| {
             use sqlx::Column as _;
             let kind = column.type_info();
-            let column = Column { name: column.name().to_owned(), kind: kind.name().to_ascii_lowercase() };
+            let column =
+                ResultColumn { name: column.name().to_owned(), kind: kind.name().to_ascii_lowercase() };
             (column, kind.oid().map(|oid| oid.0))
         })
         .collect();
@@ -245,18 +246,19 @@ async fn query(
     connection: &mut PgConnection,
     request: &DbBridge,
     [warning, zone_note]: [Option<String>; 2],
-) -> Result<Rows, Error> {
+) -> Result<QueryRows, Error> {
     let statement = request.statement()?;
     let limit = request.row_limit()?;
-    let described =
-        describe(connection, statement).await.map_err(|error| translate(error, statement, Action::Query))?;
+    let described = describe(connection, statement)
+        .await
+        .map_err(|error| translate(error, statement, DbAction::Query))?;
     // `SELECT FROM t` has rows without columns.
     if described.columns.is_empty()
         && !matches!(first_word(statement).as_str(), "select" | "values" | "table" | "with")
     {
-        return Err(not_permitted(statement, Action::Query));
+        return Err(not_permitted(statement, DbAction::Query));
     }
-    refuse_acting_functions(connection, statement, Action::Query).await?;
+    refuse_acting_functions(connection, statement, DbAction::Query).await?;
     let policy_note = match warning {
         Some(_) => policy_note(connection, statement).await?,
         None => None,
@@ -290,7 +292,7 @@ async fn query(
         let row = match stream.try_next().await {
             Ok(Some(row)) => row,
             Ok(None) => break,
-            Err(error) => return Err(translate(Error::engine(error), statement, Action::Query)),
+            Err(error) => return Err(translate(Error::engine(error), statement, DbAction::Query)),
         };
         let cells =
             kinds.iter().enumerate().map(|(index, kind)| match row.try_get::<Option<String>, _>(index) {
@@ -495,20 +497,20 @@ async fn to_binary(connection: &mut PgConnection, text: &str, kind: u32) -> Resu
     bytes.map_err(|_| Error::argument("params", "the server takes it for NULL"))
 }
 
-async fn explain(connection: &mut PgConnection, request: &DbBridge) -> Result<Rows, Error> {
+async fn explain(connection: &mut PgConnection, request: &DbBridge) -> Result<QueryRows, Error> {
     let statement = request.statement()?;
     if !request.parameters()?.concat().is_empty() {
         return Err(Error::argument("params", "`explain` takes none; write the values into the statement"));
     }
     // It must be a statement without EXPLAIN too: else its first words could be options of EXPLAIN, such as ANALYZE,
     // which runs it.
-    describe(connection, statement).await.map_err(|error| translate(error, statement, Action::Explain))?;
+    describe(connection, statement).await.map_err(|error| translate(error, statement, DbAction::Explain))?;
     let explained = format!("EXPLAIN (COSTS true)\n{statement}");
     let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explained))
         .fetch_all(&mut *connection)
         .await
-        .map_err(|error| translate(Error::engine(error), statement, Action::Explain))?;
-    let column = Column { name: "plan".to_owned(), kind: "text".to_owned() };
+        .map_err(|error| translate(Error::engine(error), statement, DbAction::Explain))?;
+    let column = ResultColumn { name: "plan".to_owned(), kind: "text".to_owned() };
     let mut rows = RowCollector::new(vec![column], request.row_limit()?);
     for line in plan {
         if !rows.push(std::iter::once(value::text(&line))) {
@@ -525,22 +527,23 @@ async fn seed(
 ) -> Result<SeedReport, Error> {
     let statement = request.statement()?;
     let described =
-        describe(connection, statement).await.map_err(|error| translate(error, statement, Action::Seed))?;
+        describe(connection, statement).await.map_err(|error| translate(error, statement, DbAction::Seed))?;
     // PREPARE accepts statements that select, insert, update, delete or merge rows, and nothing else.
     // The connection is closed after the call, which drops the prepared statement.
     let prepare = format!("PREPARE coretools_class AS\n{statement}");
     (sqlx::query(AssertSqlSafe(prepare)).execute(&mut *connection).await)
-        .map_err(|error| translate(Error::engine(error), statement, Action::Seed))?;
+        .map_err(|error| translate(Error::engine(error), statement, DbAction::Seed))?;
     if matches!(first_word(statement).as_str(), "select" | "values" | "table") {
-        return Err(not_permitted(statement, Action::Seed));
+        return Err(not_permitted(statement, DbAction::Seed));
     }
-    refuse_acting_functions(connection, statement, Action::Seed).await?;
+    refuse_acting_functions(connection, statement, DbAction::Seed).await?;
     let mut report = SeedReport { dry_run: request.dry_run, ..SeedReport::default() };
     for list in request.parameters()? {
         let arguments = arguments(connection, list, &described.parameters).await?;
         let result = sqlx::query_with(AssertSqlSafe(statement), arguments).execute(&mut *connection).await;
-        report.affected +=
-            result.map_err(|error| translate(Error::engine(error), statement, Action::Seed))?.rows_affected();
+        report.affected += result
+            .map_err(|error| translate(Error::engine(error), statement, DbAction::Seed))?
+            .rows_affected();
     }
     // A function may have taken the request to stop for something else, and gone on with other values.
     if cancel.is_cancelled() {
@@ -558,7 +561,7 @@ const WRONG_KIND: [&str; 4] = [SYNTAX_ERROR, "25006", "0A000", "42P14"];
 
 /// Converts an error of the server. One that means that the action does not take statements of this kind gets a message
 /// that says so.
-fn translate(error: Error, statement: &str, action: Action) -> Error {
+fn translate(error: Error, statement: &str, action: DbAction) -> Error {
     let Error::Engine { message, code } = &error else { return error };
     if is_ddl(statement) {
         return Error::Ddl;
@@ -579,15 +582,15 @@ fn translate(error: Error, statement: &str, action: Action) -> Error {
 }
 
 /// The error for a statement of a kind that `action` does not take.
-fn not_permitted(statement: &str, action: Action) -> Error {
+fn not_permitted(statement: &str, action: DbAction) -> Error {
     if is_ddl(statement) {
         return Error::Ddl;
     }
     let word = first_word(statement);
     let reason = match action {
-        Action::Seed => format!("`{word}`; a seed is INSERT, UPDATE, DELETE or MERGE"),
-        Action::Explain => format!("`{word}` has no plan"),
-        Action::Query | Action::Schema => {
+        DbAction::Seed => format!("`{word}`; a seed is INSERT, UPDATE, DELETE or MERGE"),
+        DbAction::Explain => format!("`{word}` has no plan"),
+        DbAction::Query | DbAction::Schema => {
             format!("`{word}`; a query is SELECT, VALUES, TABLE or WITH; for a plan see `explain`")
         }
     };

@@ -1,6 +1,6 @@
 //! The arguments of `db_bridge`, and the checks that its schema cannot make.
 
-use super::action::Action;
+use super::action::DbAction;
 use super::error::Error;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ const EXACT_DIGITS: usize = 15;
 pub struct DbBridge {
     /// `query` runs one SELECT; `schema` describes the tables; `explain` shows the plan of a statement without running it;
     /// `seed` runs one INSERT, UPDATE or DELETE.
-    pub action: Action,
+    pub action: DbAction,
     /// One SQL statement. For `schema` it is empty, the name of a table or a pattern such as `order*`.
     #[serde(default)]
     pub payload: String,
@@ -54,7 +54,7 @@ pub(super) const MAX_STATEMENT_BYTES: usize = 1 << 20;
 
 impl DbBridge {
     /// A request for `action`, with the default of everything else.
-    pub fn new(action: Action) -> Self {
+    pub fn new(action: DbAction) -> Self {
         Self {
             action,
             payload: String::new(),
@@ -144,7 +144,7 @@ impl DbBridge {
         let lists: Option<Vec<&[Value]>> =
             params.iter().map(|param| param.as_array().map(Vec::as_slice)).collect();
         match lists {
-            Some(lists) if self.action == Action::Seed && !lists.is_empty() => {
+            Some(lists) if self.action == DbAction::Seed && !lists.is_empty() => {
                 let length = lists.first().map_or(0, |list| list.len());
                 if lists.iter().any(|list| list.len() != length) {
                     return Err(Error::argument(

@@ -1,6 +1,6 @@
 //! The answers of `db_bridge`.
 
-use super::{DatabaseSchema, Rows};
+use super::{DatabaseSchema, QueryRows};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 #[non_exhaustive]
 pub enum DbResponse {
     /// The rows of a query, or the plan of a statement.
-    Rows(Rows),
+    Rows(QueryRows),
     /// The effect of a seed.
     Seed(SeedReport),
     /// The tables of the database.

@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 /// The rows of a query.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[non_exhaustive]
-pub struct Rows {
+pub struct QueryRows {
     /// Each row by the names of its columns. Of columns with one name, the second has `_2` behind it.
     pub rows: Vec<Map<String, Value>>,
     /// The columns, in their order.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ResultColumn>,
     /// The number of rows in this answer.
     pub row_count: usize,
     /// There are more rows than these.
@@ -30,7 +30,7 @@ pub struct Rows {
 /// A column of a result.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[non_exhaustive]
-pub struct Column {
+pub struct ResultColumn {
     /// Its name.
     pub name: String,
     /// Its type, in the engine's words; empty where the engine has none.
@@ -44,7 +44,7 @@ const MAX_BYTES: usize = 40_000;
 /// Collects the rows of an answer until it is full.
 #[derive(Debug)]
 pub(super) struct RowCollector {
-    rows: Rows,
+    rows: QueryRows,
     row_limit: usize,
     bytes: usize,
     truncated_values: usize,
@@ -52,9 +52,9 @@ pub(super) struct RowCollector {
 }
 
 impl RowCollector {
-    pub(super) fn new(columns: Vec<Column>, row_limit: usize) -> Self {
+    pub(super) fn new(columns: Vec<ResultColumn>, row_limit: usize) -> Self {
         Self {
-            rows: Rows { columns: with_distinct_names(columns), ..Rows::default() },
+            rows: QueryRows { columns: with_distinct_names(columns), ..QueryRows::default() },
             row_limit,
             bytes: 0,
             truncated_values: 0,
@@ -87,7 +87,7 @@ impl RowCollector {
     }
 
     /// Returns the rows, with notes on everything that was cut.
-    pub(super) fn finish(mut self) -> Rows {
+    pub(super) fn finish(mut self) -> QueryRows {
         self.rows.row_count = self.rows.rows.len();
         if self.is_out_of_bytes {
             self.rows.notes.push(format!(
@@ -118,7 +118,7 @@ fn estimated_bytes(value: &Value) -> usize {
 
 /// Renames columns so that no two have the same name: a row is an object, in which the later one would replace the
 /// earlier.
-fn with_distinct_names(mut columns: Vec<Column>) -> Vec<Column> {
+fn with_distinct_names(mut columns: Vec<ResultColumn>) -> Vec<ResultColumn> {
     let mut seen = std::collections::HashSet::new();
     for column in &mut columns {
         let base = column.name.clone();
@@ -135,8 +135,8 @@ fn with_distinct_names(mut columns: Vec<Column>) -> Vec<Column> {
 mod tests {
     use super::*;
 
-    fn column(name: &str) -> Column {
-        Column { name: name.to_owned(), kind: String::new() }
+    fn column(name: &str) -> ResultColumn {
+        ResultColumn { name: name.to_owned(), kind: String::new() }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! [`Databases::run`]: the way of a request to its engine.
 
 #[cfg(feature = "sqlite")]
-use super::Action;
+use super::DbAction;
 #[cfg(feature = "sqlite")]
 use super::discovery::{discover, list, project_files};
 use super::response::DbResponse;
@@ -45,7 +45,7 @@ impl Databases {
                 // Folders are listed and files opened, which may take long on a network file system.
                 let found = tokio::task::spawn_blocking(move || discover(&workspace, DEFAULT_FILE)).await;
                 let found = found.map_err(|_| Error::Cancelled)??;
-                if request.action == Action::Seed && !request.dry_run && !found.origin.is_empty() {
+                if request.action == DbAction::Seed && !request.dry_run && !found.origin.is_empty() {
                     let reason =
                         format!("a seed names its database: here is {} ({})", found.path, found.origin);
                     return Err(Error::argument("database", reason));
@@ -95,7 +95,7 @@ impl Databases {
         let may_stand_for = !requested.contains([':', '?']) && !requested.starts_with(['/', '.']);
         let mut same_name = files.iter().filter(|file| may_stand_for && name(&file.path) == name(requested));
         if let (Some(file), None) = (same_name.next(), same_name.next())
-            && request.action != Action::Seed
+            && request.action != DbAction::Seed
         {
             let mut response = super::sqlite::run(self, &file.path, request, cancel).await?;
             response.set_database(format!("{} (there is no {requested})", file.path));

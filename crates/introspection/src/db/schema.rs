@@ -35,7 +35,7 @@ pub struct TableSchema {
     pub columns: Vec<TableColumn>,
     /// The indexes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub indexes: Vec<Index>,
+    pub indexes: Vec<TableIndex>,
     /// The foreign keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign_keys: Vec<ForeignKey>,
@@ -79,7 +79,7 @@ pub struct TableColumn {
 /// An index.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[non_exhaustive]
-pub struct Index {
+pub struct TableIndex {
     /// Its name.
     pub name: String,
     /// Its columns, or expressions, in their order.

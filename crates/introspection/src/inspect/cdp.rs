@@ -5,7 +5,7 @@
 //! <https://chromedevtools.github.io/devtools-protocol/v8/>
 
 use super::http;
-use super::target::Url;
+use super::target::TargetUrl;
 use futures_util::SinkExt as _;
 use futures_util::stream::{SplitSink, StreamExt as _};
 use serde::Deserialize;
@@ -75,15 +75,15 @@ pub(crate) struct InspectorTarget {
 impl InspectorTarget {
     /// Returns the URL to connect to. Only its path is taken from the entry: another host in it could be on another
     /// machine.
-    pub(crate) fn socket(&self, address: SocketAddr) -> Option<Url> {
-        let url = Url::parse(&self.web_socket_debugger_url)?;
-        Some(Url::local("ws", address, url.path()))
+    pub(crate) fn socket(&self, address: SocketAddr) -> Option<TargetUrl> {
+        let url = TargetUrl::parse(&self.web_socket_debugger_url)?;
+        Some(TargetUrl::local("ws", address, url.path()))
     }
 }
 
 /// Lists the inspector targets at an address of this machine.
 pub(crate) async fn list(address: SocketAddr) -> Result<Vec<InspectorTarget>, CdpError> {
-    let url = Url::local("http", address, "/json/list");
+    let url = TargetUrl::local("http", address, "/json/list");
     let body = http::get(&url, &[address], 1 << 20).await.map_err(CdpError::Http)?;
     let listed: Vec<InspectorTarget> =
         serde_json::from_slice(&body).map_err(|error| CdpError::NotInspector(error.to_string()))?;
@@ -161,7 +161,7 @@ pub(crate) struct CdpSession {
     shared: Arc<SharedCdpSession>,
     last_id: AtomicU64,
     reader: tokio::task::JoinHandle<()>,
-    url: Url,
+    url: TargetUrl,
 }
 
 impl std::fmt::Debug for CdpSession {
@@ -179,7 +179,7 @@ impl Drop for CdpSession {
 impl CdpSession {
     /// Connects to `url`, which must name this machine. A message longer than `max_message_bytes` ends the
     /// connection.
-    pub(crate) async fn connect(url: &Url, max_message_bytes: usize) -> Result<Self, CdpError> {
+    pub(crate) async fn connect(url: &TargetUrl, max_message_bytes: usize) -> Result<Self, CdpError> {
         let connecting = async {
             let addresses = url.loopback();
             if addresses.is_empty() {
@@ -319,7 +319,7 @@ impl CdpSession {
     }
 
     /// The URL of the inspector.
-    pub(crate) fn url(&self) -> &Url {
+    pub(crate) fn url(&self) -> &TargetUrl {
         &self.url
     }
 
@@ -433,7 +433,7 @@ mod tests {
     #[tokio::test]
     async fn another_machine_is_not_connected_to() {
         let error =
-            CdpSession::connect(&Url::parse("ws://192.0.2.1:9229/x").unwrap(), 1000).await.unwrap_err();
+            CdpSession::connect(&TargetUrl::parse("ws://192.0.2.1:9229/x").unwrap(), 1000).await.unwrap_err();
         assert_eq!(error.to_string(), "what answers there is no inspector: `192.0.2.1` is not this machine");
     }
 }

@@ -3,7 +3,7 @@
 //! It is HTTP/1.0, so that a body ends at its `Content-Length` or with the connection and is never chunked. The inspector
 //! of Node.js keeps the connection open in spite of `Connection: close`, so the length is used where there is one.
 
-use super::target::Url;
+use super::target::TargetUrl;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -61,7 +61,7 @@ pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<TcpStream, HttpG
 
 /// Fetches the document at `url` from one of `addresses`. The time limit is [`TIME_LIMIT`].
 pub(crate) async fn get(
-    url: &Url,
+    url: &TargetUrl,
     addresses: &[SocketAddr],
     max_bytes: usize,
 ) -> Result<Vec<u8>, HttpGetError> {
@@ -70,7 +70,7 @@ pub(crate) async fn get(
 
 /// Fetches a document with a time limit of its own.
 pub(crate) async fn get_within(
-    url: &Url,
+    url: &TargetUrl,
     addresses: &[SocketAddr],
     max_bytes: usize,
     limit: Duration,
@@ -81,7 +81,11 @@ pub(crate) async fn get_within(
     }
 }
 
-async fn request(url: &Url, addresses: &[SocketAddr], max_bytes: usize) -> Result<Vec<u8>, HttpGetError> {
+async fn request(
+    url: &TargetUrl,
+    addresses: &[SocketAddr],
+    max_bytes: usize,
+) -> Result<Vec<u8>, HttpGetError> {
     let mut stream = connect(addresses).await?;
     let head = format!(
         "GET {} HTTP/1.0\r\nHost: {}\r\nAccept: application/json\r\nConnection: close\r\n\r\n",
@@ -170,7 +174,7 @@ mod tests {
                 let _ = stream.read_to_end(&mut Vec::new());
             }
         });
-        let body = get(&Url::local("http", address, "/"), &[address], 1000).await;
+        let body = get(&TargetUrl::local("http", address, "/"), &[address], 1000).await;
         thread.join().unwrap();
         body.map(|body| String::from_utf8_lossy(&body).into_owned())
     }

@@ -16,7 +16,7 @@ use super::providers::server_env::ServerEnvProvider;
 use super::request::InspectState;
 use super::response::{StateProviderAttempt, StateResponse};
 use super::state_value::ProviderError;
-use super::target::{InspectTarget, InvalidTarget, Url};
+use super::target::{InspectTarget, InvalidTarget, TargetUrl};
 use super::tree::{DEFAULT_DEPTH, MAX_DEPTH};
 use process_runner::Runner;
 use std::ffi::OsString;
@@ -52,7 +52,7 @@ pub struct Inspector {
 #[derive(Clone, Default)]
 struct ProviderSettings {
     state_path: Option<String>,
-    state_url: Option<Url>,
+    state_url: Option<TargetUrl>,
     port: Option<u16>,
     environment: Arc<[(String, String)]>,
     runner: Option<Runner>,
@@ -96,7 +96,7 @@ impl Inspector {
         let url = match url.filter(|url| !url.is_empty()) {
             None => None,
             Some(text) if !text.starts_with("http://") => return Err(InvalidStateUrl::Scheme),
-            Some(text) => Some(Url::parse(text).ok_or(InvalidStateUrl::Syntax)?),
+            Some(text) => Some(TargetUrl::parse(text).ok_or(InvalidStateUrl::Syntax)?),
         };
         Ok(self.rebuild(|settings| settings.state_url = url))
     }

@@ -32,9 +32,9 @@ pub(crate) enum InspectTarget {
     /// The one process whose program or script has this name.
     Named(String),
     /// An inspector.
-    Inspector(Url),
+    Inspector(TargetUrl),
     /// A document.
-    Http(Url),
+    Http(TargetUrl),
     /// A file beneath a root.
     File(String),
 }
@@ -55,7 +55,7 @@ impl FromStr for InspectTarget {
     fn from_str(text: &str) -> Result<Self, InvalidTarget> {
         let invalid = |reason| InvalidTarget { given: text.chars().take(200).collect(), reason };
         let (scheme, rest) = text.split_once(':').ok_or_else(|| invalid(""))?;
-        let url = || Url::parse(text).ok_or_else(|| invalid(": it is no URL"));
+        let url = || TargetUrl::parse(text).ok_or_else(|| invalid(": it is no URL"));
         match scheme {
             "pid" => rest.parse().ok().filter(|pid| *pid > 0).map(Self::Pid).ok_or_else(|| invalid("")),
             "port" => rest.parse().ok().filter(|port| *port > 0).map(Self::Port).ok_or_else(|| invalid("")),
@@ -83,7 +83,7 @@ impl fmt::Display for InspectTarget {
 
 /// A plain `http` or `ws` URL, without user and password.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Url {
+pub(crate) struct TargetUrl {
     scheme: &'static str,
     host: String,
     port: u16,
@@ -91,7 +91,7 @@ pub(crate) struct Url {
     path: String,
 }
 
-impl Url {
+impl TargetUrl {
     /// Parses a URL. `None` for other schemes, for a user or password, and for characters that would have to be escaped.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (scheme, rest) = text.split_once("://")?;
@@ -158,7 +158,7 @@ impl Url {
     }
 }
 
-impl fmt::Display for Url {
+impl fmt::Display for TargetUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}{}", self.scheme, self.authority(), self.path)
     }
@@ -678,7 +678,7 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_local() {
-        let local = |url: &str| !Url::parse(url).unwrap().loopback().is_empty();
+        let local = |url: &str| !TargetUrl::parse(url).unwrap().loopback().is_empty();
         assert!(local("http://localhost/") && local("http://127.8.9.1:1/") && local("ws://[::1]:2/"));
         for other in [
             "http://example.org/",

@@ -16,7 +16,7 @@ use super::resolve::{ResolvedTarget, TargetResolver};
 #[cfg(target_os = "linux")]
 use super::sockets;
 use super::{go, memory, node, python};
-use crate::inspect::target::{LanguageRuntime, Url};
+use crate::inspect::target::{LanguageRuntime, TargetUrl};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use process_runner::Runner;
@@ -367,7 +367,7 @@ impl Profiler {
 }
 
 /// Collects requests and connections: Deno's own `fetch` and `Deno.serve` publish no requests.
-async fn requests_of_deno(run: &CaptureRun<'_>, url: &Url) -> Result<CaptureOutput, Error> {
+async fn requests_of_deno(run: &CaptureRun<'_>, url: &TargetUrl) -> Result<CaptureOutput, Error> {
     let (requests, tracked) = tokio::join!(node::capture(run, url, false), connections(run, Vec::new()));
     let (mut captured, tracked) = (requests?, tracked?);
     if let (Some(ProfileSummary::Network(requests)), Some(ProfileSummary::Network(connections))) =

@@ -3,10 +3,10 @@
 use super::capture_run::{CaptureOutput, CaptureRun, CaptureWaitOutcome, blocking, millis};
 use super::error::Error;
 use super::parse::CpuProfile;
-use super::parse::pprof::{self, Profile};
+use super::parse::pprof::{self, PprofProfile};
 use super::profile::{HeapSummary, ProfileSummary};
 use crate::inspect::http;
-use crate::inspect::target::{Process, Url};
+use crate::inspect::target::{Process, TargetUrl};
 use std::time::{Duration, Instant};
 
 /// The time that an answer may take beyond the duration of the profile.
@@ -22,13 +22,13 @@ const FILE: &str = "pprof";
 
 /// The address at which a Go program serves its profiles.
 #[derive(Clone, Debug)]
-pub(super) struct PprofEndpoint(Url);
+pub(super) struct PprofEndpoint(TargetUrl);
 
 impl PprofEndpoint {
     /// Finds the endpoint of `process` among the ports that it listens on.
     pub(super) async fn find(process: &Process) -> Option<Self> {
         for address in process.local_ports().into_iter().take(MAX_PORTS) {
-            let endpoint = Self(Url::local("http", address, FOLDER));
+            let endpoint = Self(TargetUrl::local("http", address, FOLDER));
             if endpoint.is_served().await {
                 return Some(endpoint);
             }
@@ -37,9 +37,9 @@ impl PprofEndpoint {
     }
 
     /// Finds the endpoint at the host and port of `url`, whatever its path is.
-    pub(super) async fn at_url(url: &Url) -> Option<Self> {
+    pub(super) async fn at_url(url: &TargetUrl) -> Option<Self> {
         for address in url.loopback() {
-            let endpoint = Self(Url::local("http", address, FOLDER));
+            let endpoint = Self(TargetUrl::local("http", address, FOLDER));
             if endpoint.is_served().await {
                 return Some(endpoint);
             }
@@ -54,7 +54,8 @@ impl PprofEndpoint {
 
     async fn get(&self, page: &str, limit: Duration) -> Result<Vec<u8>, http::HttpGetError> {
         let addresses = self.0.loopback();
-        let url = addresses.first().map(|address| Url::local("http", *address, &format!("{FOLDER}{page}")));
+        let url =
+            addresses.first().map(|address| TargetUrl::local("http", *address, &format!("{FOLDER}{page}")));
         let url = url.unwrap_or_else(|| self.0.clone());
         http::get_within(&url, &addresses, MAX_ANSWER_BYTES, limit).await
     }
@@ -95,7 +96,7 @@ pub(super) async fn heap(run: &CaptureRun<'_>, endpoint: &PprofEndpoint) -> Resu
     let bytes = fetch(run, endpoint, "heap?gc=1", ANSWER_TIMEOUT).await?;
     run.files.write(FILE, &bytes).map_err(|error| run.store_error(error))?;
     let after = parse(bytes).await?;
-    let live_bytes = |profile: &Profile| u64::try_from(profile.sum("inuse_space")).unwrap_or_default();
+    let live_bytes = |profile: &PprofProfile| u64::try_from(profile.sum("inuse_space")).unwrap_or_default();
     let roots: Vec<std::path::PathBuf> = run.roots.iter().map(|root| root.to_path_buf()).collect();
     let used = [live_bytes(&before), live_bytes(&after)];
     let allocated = after.sum("alloc_space").saturating_sub(before.sum("alloc_space"));
@@ -141,7 +142,7 @@ async fn fetch(
 }
 
 /// Parses a profile on a thread where that may take its time.
-async fn parse(bytes: Vec<u8>) -> Result<Profile, Error> {
+async fn parse(bytes: Vec<u8>) -> Result<PprofProfile, Error> {
     let profile = blocking(move || pprof::read(&bytes)).await?;
     profile.map_err(|error| Error::failed("reading the profile", error.to_string()))
 }

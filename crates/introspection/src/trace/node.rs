@@ -8,7 +8,7 @@ use super::profile::{HeapSummary, ProfileSummary};
 use super::request::TraceType;
 use crate::inspect::cdp::{self, CdpSession};
 use crate::inspect::proc;
-use crate::inspect::target::{Process, Url};
+use crate::inspect::target::{Process, TargetUrl};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 const HOOK_SCRIPT: &str = include_str!("hook.js");
 
 /// Finds the inspector of `process` among the ports that it listens on.
-pub(super) async fn inspector(process: &Process) -> Option<Url> {
+pub(super) async fn inspector(process: &Process) -> Option<TargetUrl> {
     for address in process.local_ports().into_iter().take(MAX_PORTS) {
         let listed = tokio::time::timeout(PROBE_TIMEOUT, cdp::list(address)).await;
         if let Ok(Ok(listed)) = listed
@@ -59,7 +59,11 @@ pub(super) async fn inspector(process: &Process) -> Option<Url> {
 }
 
 /// Takes the profile that `run` asks for through the inspector at `url`.
-pub(super) async fn capture(run: &CaptureRun<'_>, url: &Url, snapshot: bool) -> Result<CaptureOutput, Error> {
+pub(super) async fn capture(
+    run: &CaptureRun<'_>,
+    url: &TargetUrl,
+    snapshot: bool,
+) -> Result<CaptureOutput, Error> {
     let session = tokio::select! {
         session = CdpSession::connect(url, MAX_MESSAGE_BYTES) => session.map_err(|error| inspector_error(run, "the inspector", &error))?,
         () = run.cancel.cancelled() => return Err(Error::Cancelled),

@@ -5,7 +5,7 @@ use super::error::Error;
 use super::go::PprofEndpoint;
 use super::node;
 use crate::inspect::proc::ProcessStatus;
-use crate::inspect::target::{self, InspectTarget, LanguageRuntime, Process, TargetError, Url};
+use crate::inspect::target::{self, InspectTarget, LanguageRuntime, Process, TargetError, TargetUrl};
 use crate::inspect::{named, port};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const SERVER: &str = "server";
 #[derive(Clone, Debug, Default)]
 pub(super) struct ResolvedTarget {
     pub(super) process: Option<Process>,
-    pub(super) inspector: Option<Url>,
+    pub(super) inspector: Option<TargetUrl>,
     pub(super) pprof: Option<PprofEndpoint>,
     is_server: bool,
     /// The port that names the target, or 0.
@@ -159,7 +159,7 @@ impl TargetResolver {
 }
 
 /// Returns the port of `url`, if it leads to this machine.
-fn local_port(url: &Url) -> Result<u16, Error> {
+fn local_port(url: &TargetUrl) -> Result<u16, Error> {
     if url.loopback().is_empty() {
         return Err(TargetError::NotLocal(url.host().to_owned()).into());
     }

@@ -3,7 +3,7 @@
 use super::counts::ActivityCounts;
 use super::machine::MachineState;
 use super::number::as_f64;
-use super::timeline::{ServerLoad, TimePiece, TimeSpan, Timeline, change_counts};
+use super::timeline::{ServerLoad, TimeBucket, TimeSpan, Timeline, change_counts};
 use crate::recent_calls::STRANGER;
 use core_tools::mcp::{CallDecision, CallRecord};
 use process_runner::ProgramUsage;
@@ -51,7 +51,7 @@ const SERVER: &str = "(server)";
 
 /// A sample of this process and of the machine.
 #[derive(Debug)]
-pub(super) struct Sample {
+pub(super) struct LoadSample {
     pub(super) programs: Vec<ProgramUsage>,
     /// The load at the moment; the CPU time is that since the last sample.
     pub(super) load: ServerLoad,
@@ -129,11 +129,11 @@ impl ActivityHistory {
     }
 
     /// Adds a sample.
-    pub(super) fn sample(&self, sample: Sample) {
+    pub(super) fn sample(&self, sample: LoadSample) {
         self.sample_at(sample, self.began.elapsed(), Instant::now());
     }
 
-    fn sample_at(&self, sample: Sample, elapsed: Duration, now: Instant) {
+    fn sample_at(&self, sample: LoadSample, elapsed: Duration, now: Instant) {
         let mut state = self.state();
         let HistoryState { timelines, cpu_before, current, last_sample, machine } = &mut *state;
         let since = last_sample.map_or(Duration::ZERO, |last| now.duration_since(last));
@@ -239,7 +239,7 @@ impl ActivityHistory {
             view.total.merge(&shown.counts);
         }
         if principal.is_none() {
-            let named = |of: fn(&TimePiece) -> &HashMap<String, ActivityCounts>| {
+            let named = |of: fn(&TimeBucket) -> &HashMap<String, ActivityCounts>| {
                 let mut all: HashMap<&str, NamedActivity> = HashMap::new();
                 for piece in &timeline.pieces {
                     let Some(index) = index(piece.number) else { continue };
@@ -326,7 +326,8 @@ mod tests {
     fn cpu_time_is_that_since_the_last_sample_and_never_negative() {
         let (history, began) = (ActivityHistory::default(), Instant::now());
         let sample = |programs: Vec<ProgramUsage>, at: u64| {
-            let sample = Sample { programs, load: ServerLoad::default(), machine: MachineState::default() };
+            let sample =
+                LoadSample { programs, load: ServerLoad::default(), machine: MachineState::default() };
             history.sample_at(sample, Duration::from_secs(at), began + Duration::from_secs(at));
         };
         sample(vec![usage("ada", "run_command", 1, 3)], 5);

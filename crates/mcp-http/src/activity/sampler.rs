@@ -1,6 +1,6 @@
 //! The task that looks at the programs and the machine from time to time.
 
-use super::history::Sample;
+use super::history::LoadSample;
 use super::machine::{MachineState, ProcessorTicks};
 use super::timeline::ServerLoad;
 use crate::process_usage::ProcessUsage;
@@ -37,6 +37,6 @@ pub(crate) async fn sample_continuously(app: App) {
             cpu: spent.unwrap_or_default(),
             memory: process.resident_bytes().unwrap_or(0),
         };
-        app.activity.sample(Sample { programs, load, machine });
+        app.activity.sample(LoadSample { programs, load, machine });
     }
 }

@@ -53,7 +53,7 @@ pub(super) const OTHERS: &str = "(others)";
 
 /// One piece of time.
 #[derive(Clone, Debug)]
-pub(super) struct TimePiece {
+pub(super) struct TimeBucket {
     /// Its number, counted from the start of the server.
     pub(super) number: u64,
     pub(super) total: ActivityCounts,
@@ -66,7 +66,7 @@ pub(super) struct TimePiece {
 #[derive(Debug)]
 pub(super) struct Timeline {
     pub(super) span: TimeSpan,
-    pub(super) pieces: VecDeque<TimePiece>,
+    pub(super) pieces: VecDeque<TimeBucket>,
 }
 
 impl Timeline {
@@ -80,14 +80,14 @@ impl Timeline {
     }
 
     /// Returns the piece that is now, which is made if it is missing, and forgets those that are too old.
-    pub(super) fn now(&mut self, elapsed: Duration) -> Option<&mut TimePiece> {
+    pub(super) fn now(&mut self, elapsed: Duration) -> Option<&mut TimeBucket> {
         let number = self.number_at(elapsed);
         let oldest = (number + 1).saturating_sub(self.span.pieces() as u64);
         while self.pieces.front().is_some_and(|piece| piece.number < oldest) {
             self.pieces.pop_front();
         }
         if self.pieces.back().is_none_or(|piece| piece.number < number) {
-            self.pieces.push_back(TimePiece {
+            self.pieces.push_back(TimeBucket {
                 number,
                 total: ActivityCounts::default(),
                 callers: HashMap::new(),

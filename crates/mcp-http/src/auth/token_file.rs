@@ -117,7 +117,7 @@ pub(crate) fn read(path: &Path) -> Result<TokenFile, TokenFileError> {
 pub(crate) fn parse(path: &Path, text: &str) -> Result<TokenFile, TokenFileError> {
     let syntax = |problem| TokenFileError::Syntax { path: path.to_owned(), problem };
     // The version first: a newer file may have keys that are not known here.
-    let Versioned { version } = toml::from_str(text).map_err(syntax)?;
+    let TokenFileVersion { version } = toml::from_str(text).map_err(syntax)?;
     if !(1..=VERSION).contains(&version) {
         let source = TokenProblem::Version(version);
         return Err(TokenFileError::Content { path: path.to_owned(), source });
@@ -131,7 +131,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<TokenFile, TokenFileError
 
 /// The part of the file that every version has.
 #[derive(Deserialize)]
-struct Versioned {
+struct TokenFileVersion {
     version: u32,
 }
 

@@ -52,7 +52,7 @@ pub(crate) enum TokenUsageError {
 /// Reads the file at `path`, which may be missing.
 pub(crate) fn read(path: &Path) -> Result<TokenUses, TokenUsageError> {
     #[derive(Deserialize)]
-    struct Versioned {
+    struct TokenUsageVersion {
         version: u32,
     }
     if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
@@ -62,7 +62,7 @@ pub(crate) fn read(path: &Path) -> Result<TokenUses, TokenUsageError> {
     let text = trusted_text::read(path).map_err(|source| TokenUsageError::Read { path: owned(), source })?;
     let json = |source| TokenUsageError::Json { path: owned(), source };
     // The version first: a newer file may have another form.
-    let Versioned { version } = serde_json::from_str(&text).map_err(json)?;
+    let TokenUsageVersion { version } = serde_json::from_str(&text).map_err(json)?;
     if version != VERSION {
         return Err(TokenUsageError::Version { path: owned(), version });
     }

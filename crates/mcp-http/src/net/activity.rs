@@ -73,11 +73,11 @@ impl ConnectionActivity {
     }
 
     /// Enters a request whose head has arrived.
-    pub(super) fn start_request(self: &Arc<Self>) -> OpenRequest {
+    pub(super) fn start_request(self: &Arc<Self>) -> ConnectionRequest {
         let mut counters = self.counters();
         counters.requests += 1;
         counters.open += 1;
-        OpenRequest { activity: Arc::clone(self), number: counters.requests, is_unread: false }
+        ConnectionRequest { activity: Arc::clone(self), number: counters.requests, is_unread: false }
     }
 
     /// Notes what became of an attempt to write to the socket.
@@ -108,13 +108,13 @@ impl ConnectionActivity {
 
 /// A request that is being answered; dropping it ends it.
 #[derive(Debug)]
-pub(super) struct OpenRequest {
+pub(super) struct ConnectionRequest {
     activity: Arc<ConnectionActivity>,
     number: u64,
     is_unread: bool,
 }
 
-impl OpenRequest {
+impl ConnectionRequest {
     fn set_unread(&mut self, is_unread: bool) {
         // Most frames follow each other at once, and the lock is taken only for a change.
         if self.is_unread != is_unread {
@@ -128,7 +128,7 @@ impl OpenRequest {
     }
 }
 
-impl Drop for OpenRequest {
+impl Drop for ConnectionRequest {
     fn drop(&mut self) {
         let mut counters = self.activity.counters();
         counters.open -= 1;
@@ -144,7 +144,7 @@ impl Drop for OpenRequest {
 #[derive(Debug)]
 pub(super) struct OpenBody<B> {
     pub(super) body: B,
-    pub(super) request: OpenRequest,
+    pub(super) request: ConnectionRequest,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for OpenBody<B> {

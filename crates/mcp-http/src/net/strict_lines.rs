@@ -17,26 +17,26 @@ const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 /// The first bytes of a connection over HTTP/2 (RFC 9113 §3.4).
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A stream that is read through [`LineCheck`].
+/// A stream that is read through [`StrictLineCheck`].
 #[derive(Debug)]
 pub(super) struct StrictLines<S> {
     stream: S,
-    check: LineCheck,
+    check: StrictLineCheck,
 }
 
 impl<S> StrictLines<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, check: LineCheck::default() }
+        Self { stream, check: StrictLineCheck::default() }
     }
 }
 
 /// The place in the requests of one connection.
 #[derive(Debug, Default)]
-struct LineCheck {
-    place: Place,
+struct StrictLineCheck {
+    place: RequestPosition,
     /// The line that is being read, without its end.
     line: Vec<u8>,
-    framing: Framing,
+    framing: BodyLength,
     /// The bytes of the connection so far, until it is known to be no HTTP/2.
     preface: Option<usize>,
     /// True from a bare LF on, until the head was ended.
@@ -44,7 +44,7 @@ struct LineCheck {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum RequestPosition {
     /// Before the first line of a request, where empty lines are skipped.
     #[default]
     Start,
@@ -62,7 +62,7 @@ enum Place {
 
 /// The length of a body as the head gives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Framing {
+enum BodyLength {
     #[default]
     None,
     Length(u64),
@@ -71,23 +71,23 @@ enum Framing {
     Invalid,
 }
 
-impl LineCheck {
+impl StrictLineCheck {
     /// Follows the next bytes, and replaces each bare LF in a head by NUL.
     fn follow(&mut self, bytes: &mut [u8]) {
         let mut at = 0;
         while at < bytes.len() {
             match self.place {
-                Place::Rest => return,
-                Place::Body(left) | Place::Chunk(left) => {
+                RequestPosition::Rest => return,
+                RequestPosition::Body(left) | RequestPosition::Chunk(left) => {
                     let rest = bytes.len() - at;
                     let used = usize::try_from(left).unwrap_or(usize::MAX).min(rest);
                     at += used;
                     let left = left - used as u64;
                     self.place = match (self.place, left) {
-                        (Place::Body(_), 0) => Place::Start,
-                        (Place::Body(_), left) => Place::Body(left),
-                        (_, 0) => Place::ChunkSize,
-                        (_, left) => Place::Chunk(left),
+                        (RequestPosition::Body(_), 0) => RequestPosition::Start,
+                        (RequestPosition::Body(_), left) => RequestPosition::Body(left),
+                        (_, 0) => RequestPosition::ChunkSize,
+                        (_, left) => RequestPosition::Chunk(left),
                     };
                 }
                 _ => {
@@ -102,12 +102,12 @@ impl LineCheck {
     /// Follows one byte of a line.
     fn line_byte(&mut self, byte: &mut u8) {
         if self.is_preface(*byte) {
-            self.place = Place::Rest;
+            self.place = RequestPosition::Rest;
             return;
         }
         if *byte != b'\n' {
             if self.line.len() >= MAX_LINE_BYTES {
-                self.place = Place::Rest;
+                self.place = RequestPosition::Rest;
                 return;
             }
             self.line.push(*byte);
@@ -115,7 +115,7 @@ impl LineCheck {
         }
         if self.line.pop() != Some(b'\r') {
             *byte = 0;
-            self.place = Place::Rest;
+            self.place = RequestPosition::Rest;
             self.must_end = true;
             return;
         }
@@ -140,50 +140,50 @@ impl LineCheck {
 
     fn end_line(&mut self, line: &[u8]) {
         self.place = match self.place {
-            Place::Start if line.is_empty() => Place::Start,
-            Place::Start => {
-                self.framing = Framing::None;
-                Place::Head
+            RequestPosition::Start if line.is_empty() => RequestPosition::Start,
+            RequestPosition::Start => {
+                self.framing = BodyLength::None;
+                RequestPosition::Head
             }
-            Place::Head if line.is_empty() => match self.framing {
-                Framing::None | Framing::Length(0) => Place::Start,
-                Framing::Length(length) => Place::Body(length),
-                Framing::Chunked => Place::ChunkSize,
-                Framing::Invalid => Place::Rest,
+            RequestPosition::Head if line.is_empty() => match self.framing {
+                BodyLength::None | BodyLength::Length(0) => RequestPosition::Start,
+                BodyLength::Length(length) => RequestPosition::Body(length),
+                BodyLength::Chunked => RequestPosition::ChunkSize,
+                BodyLength::Invalid => RequestPosition::Rest,
             },
-            Place::Head => {
+            RequestPosition::Head => {
                 self.framing = framing(self.framing, line);
-                Place::Head
+                RequestPosition::Head
             }
-            Place::ChunkSize => match chunk_size(line) {
-                Some(0) => Place::Trailers,
+            RequestPosition::ChunkSize => match chunk_size(line) {
+                Some(0) => RequestPosition::Trailers,
                 // With the CRLF behind the data.
-                Some(size) => size.checked_add(2).map_or(Place::Rest, Place::Chunk),
-                None => Place::Rest,
+                Some(size) => size.checked_add(2).map_or(RequestPosition::Rest, RequestPosition::Chunk),
+                None => RequestPosition::Rest,
             },
-            Place::Trailers if line.is_empty() => Place::Start,
+            RequestPosition::Trailers if line.is_empty() => RequestPosition::Start,
             place => place,
         };
     }
 }
 
 /// Returns the framing after a line of the head.
-fn framing(known: Framing, line: &[u8]) -> Framing {
+fn framing(known: BodyLength, line: &[u8]) -> BodyLength {
     let Some(colon) = line.iter().position(|byte| *byte == b':') else { return known };
     let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
     if name.eq_ignore_ascii_case(b"transfer-encoding") {
         let last = value.rsplit(|byte| *byte == b',').next().unwrap_or_default().trim_ascii();
-        return if last.eq_ignore_ascii_case(b"chunked") { Framing::Chunked } else { Framing::Invalid };
+        return if last.eq_ignore_ascii_case(b"chunked") { BodyLength::Chunked } else { BodyLength::Invalid };
     }
-    if !name.eq_ignore_ascii_case(b"content-length") || known == Framing::Chunked {
+    if !name.eq_ignore_ascii_case(b"content-length") || known == BodyLength::Chunked {
         return known;
     }
     let digits = value.iter().all(u8::is_ascii_digit).then_some(value);
     let length = digits.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
     match (length, known) {
-        (Some(length), Framing::None) => Framing::Length(length),
-        (Some(length), Framing::Length(other)) if length == other => known,
-        _ => Framing::Invalid,
+        (Some(length), BodyLength::None) => BodyLength::Length(length),
+        (Some(length), BodyLength::Length(other)) if length == other => known,
+        _ => BodyLength::Invalid,
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
 
     /// Returns what hyper gets to see of `bytes`, which come in pieces of these sizes.
     fn followed(bytes: &[u8], sizes: &[usize]) -> Vec<u8> {
-        let mut check = LineCheck::default();
+        let mut check = StrictLineCheck::default();
         let mut bytes = bytes.to_vec();
         let mut rest = bytes.as_mut_slice();
         for size in sizes.iter().cycle() {

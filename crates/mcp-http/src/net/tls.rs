@@ -81,18 +81,18 @@ pub(crate) fn certificate_end(path: &Path) -> Option<SystemTime> {
     let certificate = CertificateDer::pem_file_iter(path).ok()?.next()?.ok()?;
     // RFC 5280 §4.1: a certificate is a sequence, whose first member has an optional version, the serial number, the
     // algorithm, the issuer and then the validity: a begin and an end.
-    let (_, certificate) = Der::first(&certificate)?;
-    let (_, mut fields) = Der::first(certificate)?;
-    let (tag, after_version) = Der::skip(fields)?;
+    let (_, certificate) = DerReader::first(&certificate)?;
+    let (_, mut fields) = DerReader::first(certificate)?;
+    let (tag, after_version) = DerReader::skip(fields)?;
     if tag == 0xa0 {
         fields = after_version;
     }
     for _ in 0..3 {
-        (_, fields) = Der::skip(fields)?;
+        (_, fields) = DerReader::skip(fields)?;
     }
-    let (_, validity) = Der::first(fields)?;
-    let (_, after_begin) = Der::skip(validity)?;
-    let (tag, end) = Der::first(after_begin)?;
+    let (_, validity) = DerReader::first(fields)?;
+    let (_, after_begin) = DerReader::skip(validity)?;
+    let (tag, end) = DerReader::first(after_begin)?;
     let text = std::str::from_utf8(end).ok()?;
     // A year of two digits is between 1950 and 2049 (RFC 5280 §4.1.2.5.1).
     let text = match tag {
@@ -114,9 +114,9 @@ pub(crate) fn certificate_end(path: &Path) -> Option<SystemTime> {
 }
 
 /// Reads elements of DER.
-struct Der;
+struct DerReader;
 
-impl Der {
+impl DerReader {
     /// Returns the tag and the content of the first element.
     fn first(bytes: &[u8]) -> Option<(u8, &[u8])> {
         let (tag, begin, length) = Self::head(bytes)?;

@@ -3,7 +3,7 @@
 use super::exposure;
 use super::reload::{FileStamps, WatchedFiles};
 use crate::activity::ActivityHistory;
-use crate::allowed_hosts::AllowedHosts;
+use crate::allowed_hosts::AllowedHostHeaders;
 use crate::audit_source::AuditSource;
 use crate::audit_store::AuditStore;
 use crate::auth::authenticator::Authenticator;
@@ -147,7 +147,7 @@ impl BoundServer {
         );
         let app = AppState {
             version: program.version,
-            allowed_hosts: AllowedHosts::new(&bound, &host_names(&http), &http.origins)?,
+            allowed_hosts: AllowedHostHeaders::new(&bound, &host_names(&http), &http.origins)?,
             authenticator,
             token_usage,
             admission,

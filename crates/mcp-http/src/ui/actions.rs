@@ -1,7 +1,7 @@
 //! The actions of a viewer: ending a call, a program in the background and the session of an agent, answering a question,
 //! revoking a token.
 
-use super::form::Form;
+use super::form::PageForm;
 use super::html_response::see_other;
 use super::viewer::PageViewer;
 use crate::operator_actions::{self, Revocation};
@@ -15,7 +15,7 @@ use serde_json::Map;
 
 /// Ends what the form names, as a call of `stop_command` or `end_session` by the viewer. The policy judges it and the audit
 /// records it as any other call.
-pub(super) async fn stop(State(app): State<App>, viewer: PageViewer, form: Form) -> Response {
+pub(super) async fn stop(State(app): State<App>, viewer: PageViewer, form: PageForm) -> Response {
     if let Some(refusal) = refuse_foreign_form(&viewer, &form) {
         return refusal;
     }
@@ -34,7 +34,7 @@ pub(super) async fn stop(State(app): State<App>, viewer: PageViewer, form: Form)
 }
 
 /// Answers the question that the form names, in the name of the viewer, who must see everything.
-pub(super) async fn answer(State(app): State<App>, viewer: PageViewer, form: Form) -> Response {
+pub(super) async fn answer(State(app): State<App>, viewer: PageViewer, form: PageForm) -> Response {
     if let Some(refusal) = refuse_foreign_form(&viewer, &form) {
         return refusal;
     }
@@ -60,7 +60,7 @@ pub(super) async fn answer(State(app): State<App>, viewer: PageViewer, form: For
 }
 
 /// Revokes the token that the form names: the viewer's own, or anybody's for a viewer who sees everything.
-pub(super) async fn revoke(State(app): State<App>, viewer: PageViewer, form: Form) -> Response {
+pub(super) async fn revoke(State(app): State<App>, viewer: PageViewer, form: PageForm) -> Response {
     if let Some(refusal) = refuse_foreign_form(&viewer, &form) {
         return refusal;
     }
@@ -89,7 +89,7 @@ fn stop_call(app: App, viewer: &PageViewer, owner: &str, number: &str) -> Respon
 
 /// Refuses a form that is not from the viewer's own page. A browser sends the cookie with the forms of other pages too, and
 /// a header of ours with none.
-fn refuse_foreign_form(viewer: &PageViewer, form: &Form) -> Option<Response> {
+fn refuse_foreign_form(viewer: &PageViewer, form: &PageForm) -> Option<Response> {
     let secret = form.get("secret").unwrap_or_default();
     let is_foreign = viewer.login.as_ref().is_some_and(|login| !login.verifies_form(secret));
     is_foreign.then(|| {

@@ -20,16 +20,16 @@ static READERS: Semaphore = Semaphore::const_new(256);
 
 /// The fields of a form.
 #[derive(Debug)]
-pub(super) struct Form(HashMap<String, String>);
+pub(super) struct PageForm(HashMap<String, String>);
 
-impl Form {
+impl PageForm {
     /// Returns the value of a field.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 }
 
-impl<S: Sync> FromRequest<S> for Form {
+impl<S: Sync> FromRequest<S> for PageForm {
     type Rejection = Response;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Response> {

@@ -1,6 +1,6 @@
 //! Signing in and out.
 
-use super::form::Form;
+use super::form::PageForm;
 use super::html_response::see_other;
 use super::sign_in_refusal::refuse;
 use super::viewer::PageViewer;
@@ -17,7 +17,7 @@ pub(super) async fn sign_in(
     State(app): State<App>,
     Extension(peer): Extension<ConnectionPeer>,
     headers: HeaderMap,
-    form: Form,
+    form: PageForm,
 ) -> Response {
     let bearer = form.get("token").unwrap_or_default().trim();
     if let Err(error) = app.authenticator.authenticate_bearer(bearer, peer).await {

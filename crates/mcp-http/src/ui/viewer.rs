@@ -3,7 +3,7 @@
 use super::sign_in_refusal;
 use crate::auth::error::{AuthError, RefusedCaller};
 use crate::auth::principal::Principal;
-use crate::login_store::Login;
+use crate::login_store::BrowserLogin;
 use crate::net::address::ConnectionPeer;
 use crate::refusal;
 use crate::state::App;
@@ -22,7 +22,7 @@ pub(super) struct PageViewer {
     /// The calls that wait for an approval, for a viewer who may answer.
     pub(super) pending_approvals: usize,
     /// The login of a browser; `None` for a client that sends a token with each request.
-    pub(super) login: Option<Login>,
+    pub(super) login: Option<BrowserLogin>,
 }
 
 impl FromRequestParts<App> for PageViewer {

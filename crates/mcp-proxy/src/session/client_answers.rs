@@ -1,6 +1,6 @@
 //! Messages to the client: answers, refusals, changed lists.
 
-use super::state::{PendingRequest, ProxySessionState, SUBSCRIPTION_ID, ToolList};
+use super::state::{ProxyPendingRequest, ProxySessionState, SUBSCRIPTION_ID, ToolList};
 use crate::server_tool::ServerTool;
 use json_rpc::error_code::METHOD_NOT_FOUND;
 use json_rpc::json::{Json, JsonObject};
@@ -79,7 +79,7 @@ impl ProxySessionState {
             return self.answer(&Message::notification(CHANGED, JsonObject::default()));
         }
         let streams: Vec<Id> =
-            self.pending_requests.values().filter_map(PendingRequest::wants_tools).cloned().collect();
+            self.pending_requests.values().filter_map(ProxyPendingRequest::wants_tools).cloned().collect();
         for id in streams {
             let mut meta = JsonObject::default();
             meta.set(SUBSCRIPTION_ID, id.to_json());

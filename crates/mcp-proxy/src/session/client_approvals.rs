@@ -3,7 +3,7 @@
 //! A client with a handshake gets a request (`elicitation/create`). One without gets the question as the answer to its call,
 //! and sends the call again with the answer of its user (`inputRequests` of 2026-07-28).
 
-use super::state::{AskedPerson, ParkedRequestReason, PausedCall, ProxySessionState, WaitingApproval};
+use super::state::{AskedPerson, ParkedRequestReason, ProxyPausedCall, ProxySessionState, WaitingApproval};
 use crate::authorizer::name_and_arguments;
 use crate::observer::ProxyDecision;
 use approvals::{ApprovalAnswer, ApprovalQuestion, ApprovalVerdict};
@@ -114,7 +114,7 @@ impl ProxySessionState {
             return self.not_asked(id, &message, &request);
         };
         let message = message.into_owned();
-        self.paused_calls.insert(state, PausedCall { message, question, request, deadline });
+        self.paused_calls.insert(state, ProxyPausedCall { message, question, request, deadline });
         self.wake_at(Some(deadline));
         self.answer(&Message::result(id, result));
     }
@@ -151,7 +151,7 @@ impl ProxySessionState {
 
     /// Ends the calls that their client did not send again in time.
     pub(super) fn expire_paused_calls(&mut self, now: Instant) {
-        let is_over = |paused: &PausedCall| paused.deadline <= now;
+        let is_over = |paused: &ProxyPausedCall| paused.deadline <= now;
         let states: Vec<String> = self
             .paused_calls
             .iter()

@@ -7,7 +7,7 @@ use super::state::{
 use crate::methods::{
     ClientNotification, ClientRequestKind, ProtocolArea, client_notification, client_request,
 };
-use crate::observer::{CallOutcome, ProxyDecision};
+use crate::observer::{ObservedCallOutcome, ProxyDecision};
 use json_rpc::error_code::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, InvalidMessage, Message, MessageKind};
@@ -205,7 +205,7 @@ impl ProxySessionState {
                         let pending = self.pending_requests.remove(&number);
                         self.record_end(
                             pending.and_then(|pending| pending.call).as_ref(),
-                            CallOutcome::Failed,
+                            ObservedCallOutcome::Failed,
                             0,
                         );
                         message.params_mut().set("requestId", Json::Number(Cow::Owned(number.to_string())));

@@ -2,10 +2,10 @@
 
 use super::state::{
     ClientRequestState, ForwardedRequestKind, OWN_REQUEST_TIMEOUT, ParkedRequest, ParkedRequestReason,
-    PendingCall, PendingRequest, ProxySessionState, UpstreamRequestKind, UpstreamState,
+    ProxyPendingCall, ProxyPendingRequest, ProxySessionState, UpstreamRequestKind, UpstreamState,
 };
 use crate::methods::{ClientRequestKind, ProtocolArea, client_request};
-use crate::observer::CallOutcome;
+use crate::observer::ObservedCallOutcome;
 use crate::output_queue::EnqueueError;
 use json_rpc::error_code::INTERNAL_ERROR;
 use json_rpc::json::Json;
@@ -43,7 +43,7 @@ impl ProxySessionState {
         id: Id,
         mut message: Message<'_>,
         forward_kind: ForwardedRequestKind,
-        call: Option<PendingCall>,
+        call: Option<ProxyPendingCall>,
         deadline: Option<Instant>,
     ) {
         let UpstreamState::Ready(queue) = &self.server else {
@@ -76,19 +76,19 @@ impl ProxySessionState {
                 self.client_requests.insert(id.clone(), ClientRequestState::PendingRequest(number));
                 self.pending_requests.insert(
                     number,
-                    PendingRequest { client: Some(id), request_kind, deadline, progress, call },
+                    ProxyPendingRequest { client: Some(id), request_kind, deadline, progress, call },
                 );
             }
             // Refused and not parked: the server has left the whole queue unread, and may never read it.
             Err(EnqueueError::Full) => {
                 self.client_requests.remove(&id);
-                self.record_end(call.as_ref(), CallOutcome::NotRun, 0);
+                self.record_end(call.as_ref(), ObservedCallOutcome::NotRun, 0);
                 self.refuse(&id, INTERNAL_ERROR, "not sent: the server does not read what it is sent");
             }
             // The server's end is about to be noticed; until then it gets nothing more.
             Err(EnqueueError::Closed) => {
                 self.condemn();
-                self.record_end(call.as_ref(), CallOutcome::NotRun, 0);
+                self.record_end(call.as_ref(), ObservedCallOutcome::NotRun, 0);
                 let waits_for = if call.is_some() {
                     ParkedRequestReason::Call
                 } else {

@@ -3,11 +3,11 @@
 use super::approvals::ANSWER_INTERVAL;
 use super::state::{
     AskedPerson, ClientRequestState, ForwardedRequestKind, Handshake, OWN_REQUEST_TIMEOUT, ParkedRequest,
-    ParkedRequestReason, PendingRequest, ProxySessionState, SupervisorWork, UpstreamRequestKind,
+    ParkedRequestReason, ProxyPendingRequest, ProxySessionState, SupervisorWork, UpstreamRequestKind,
     UpstreamState, WaitingApproval,
 };
 use crate::limits::LAST_ANSWERS_TIMEOUT;
-use crate::observer::{CallOutcome, ProxyDecision};
+use crate::observer::{ObservedCallOutcome, ProxyDecision};
 use crate::output_queue::OutputQueue;
 use json_rpc::error_code::INTERNAL_ERROR;
 use json_rpc::json::{Json, JsonObject};
@@ -64,7 +64,7 @@ impl ProxySessionState {
             let deadline = Some((Instant::now() + OWN_REQUEST_TIMEOUT, OWN_REQUEST_TIMEOUT));
             self.pending_requests.insert(
                 self.last_id,
-                PendingRequest {
+                ProxyPendingRequest {
                     client: None,
                     request_kind: UpstreamRequestKind::ReplaySetting,
                     deadline,
@@ -121,7 +121,7 @@ impl ProxySessionState {
     }
 
     /// Fails a request that the server will not answer any more.
-    pub(super) fn fail(&mut self, pending: PendingRequest, problem: &str) {
+    pub(super) fn fail(&mut self, pending: ProxyPendingRequest, problem: &str) {
         match pending.request_kind {
             UpstreamRequestKind::Page => return self.refresh_failed(problem),
             UpstreamRequestKind::ReplayHandshake => return self.condemn(),
@@ -149,7 +149,7 @@ impl ProxySessionState {
             | UpstreamRequestKind::Forwarded
             | UpstreamRequestKind::Listen { .. } => {}
         }
-        self.record_end(pending.call.as_ref(), CallOutcome::Failed, 0);
+        self.record_end(pending.call.as_ref(), ObservedCallOutcome::Failed, 0);
         if let Some(client) = pending.client {
             self.client_requests.remove(&client);
             self.refuse(&client, INTERNAL_ERROR, problem);
@@ -167,7 +167,7 @@ impl ProxySessionState {
 
     pub(super) fn tick(&mut self, now: Instant) -> SupervisorWork {
         let is_late =
-            |pending: &PendingRequest| pending.deadline.is_some_and(|(deadline, _)| deadline <= now);
+            |pending: &ProxyPendingRequest| pending.deadline.is_some_and(|(deadline, _)| deadline <= now);
         let numbers: Vec<u64> = self
             .pending_requests
             .iter()
@@ -245,7 +245,7 @@ impl ProxySessionState {
             ClientRequestState::PendingRequest(number) => {
                 matches!(
                     self.pending_requests.get(&number),
-                    Some(PendingRequest { request_kind: UpstreamRequestKind::Listen { .. }, .. })
+                    Some(ProxyPendingRequest { request_kind: UpstreamRequestKind::Listen { .. }, .. })
                 )
             }
             ClientRequestState::ParkedRequest => false,

@@ -16,7 +16,7 @@ mod tool_calls;
 mod tool_list;
 
 use super::authorizer::Authorizer;
-use super::limits::ProxyLimits;
+use super::limits::McpProxyLimits;
 use super::observer::ProxyObserver;
 use super::output_queue::OutputQueue;
 use super::pinned_tools::PinnedTools;
@@ -42,7 +42,7 @@ impl ProxySession {
     /// Creates a session whose server has not been started yet.
     pub(super) fn new(
         authorizer: Authorizer,
-        limits: ProxyLimits,
+        limits: McpProxyLimits,
         pinned_tools: Option<PinnedTools>,
         observer: Option<Arc<dyn ProxyObserver>>,
         approvals: Option<ProxyApprovals>,

@@ -1,7 +1,7 @@
 //! The proxy's own messages to the server.
 
 use super::state::{
-    OWN_REQUEST_TIMEOUT, PendingRequest, ProxySessionState, UpstreamRequestKind, UpstreamState,
+    OWN_REQUEST_TIMEOUT, ProxyPendingRequest, ProxySessionState, UpstreamRequestKind, UpstreamState,
 };
 use crate::output_queue::OutputQueue;
 use json_rpc::json::JsonObject;
@@ -48,7 +48,7 @@ impl ProxySessionState {
         };
         self.pending_requests.insert(
             self.last_id,
-            PendingRequest {
+            ProxyPendingRequest {
                 client: None,
                 request_kind,
                 deadline: Some((deadline, limit)),

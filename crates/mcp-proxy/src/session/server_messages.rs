@@ -1,8 +1,8 @@
 //! Messages from the server.
 
-use super::state::{PendingRequest, ProxySessionState, SUBSCRIPTION_ID, UpstreamRequestKind};
+use super::state::{ProxyPendingRequest, ProxySessionState, SUBSCRIPTION_ID, UpstreamRequestKind};
 use crate::methods::{ProtocolArea, ServerNotification, ServerRequest, server_notification, server_request};
-use crate::observer::CallOutcome;
+use crate::observer::ObservedCallOutcome;
 use json_rpc::error_code::{INTERNAL_ERROR, METHOD_NOT_FOUND};
 use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, InvalidMessage, Message, MessageKind};
@@ -61,7 +61,7 @@ impl ProxySessionState {
             if pending.call.is_some() {
                 let is_error = message.result_object().and_then(|result| result.get("isError"));
                 let failed = !succeeded || is_error == Some(&Json::Bool(true));
-                let outcome = if failed { CallOutcome::Failed } else { CallOutcome::Ok };
+                let outcome = if failed { ObservedCallOutcome::Failed } else { ObservedCallOutcome::Ok };
                 self.record_end(pending.call.as_ref(), outcome, line.len());
             }
             self.answer_line(line);
@@ -185,7 +185,7 @@ impl ProxySessionState {
             Some(ServerNotification::InArea(area)) if !self.authorizer.grants(area) => return,
             Some(ServerNotification::Acknowledged) => {
                 let stream = subscription(&message);
-                let Some(PendingRequest {
+                let Some(ProxyPendingRequest {
                     request_kind: UpstreamRequestKind::Listen { is_acknowledged, .. },
                     ..
                 }) = stream.and_then(|number| self.pending_requests.get_mut(&number))

@@ -1,8 +1,8 @@
 //! The state of a session: open requests, waiting ones, the server's tools.
 
 use crate::authorizer::Authorizer;
-use crate::limits::ProxyLimits;
-use crate::observer::{ArgumentSummary, ObservedCall, ProxyDecision, ProxyObserver};
+use crate::limits::McpProxyLimits;
+use crate::observer::{ObservedArguments, ObservedCall, ProxyDecision, ProxyObserver};
 use crate::output_queue::OutputQueue;
 use crate::pinned_tools::PinnedTools;
 use crate::proxy_approvals::ProxyApprovals;
@@ -35,7 +35,7 @@ pub(crate) struct SupervisorWork {
 /// The state of one session, behind its lock.
 pub(super) struct ProxySessionState {
     pub(super) authorizer: Authorizer,
-    pub(super) limits: ProxyLimits,
+    pub(super) limits: McpProxyLimits,
     pub(super) pinned_tools: Option<PinnedTools>,
     pub(super) observer: Option<Arc<dyn ProxyObserver>>,
     pub(super) approvals: Option<ProxyApprovals>,
@@ -45,7 +45,7 @@ pub(super) struct ProxySessionState {
     pub(super) client_questions: HashMap<u64, Id>,
     /// The calls of a client without a handshake that wait until it sends them again with the answer of its user, by the state
     /// that it sends with them.
-    pub(super) paused_calls: HashMap<String, PausedCall>,
+    pub(super) paused_calls: HashMap<String, ProxyPausedCall>,
     /// True if the client shows forms to its user.
     pub(super) client_shows_forms: bool,
     /// The calls that may be made now, if the role has had a limit of calls in a minute.
@@ -67,7 +67,7 @@ pub(super) struct ProxySessionState {
     /// The client's unanswered requests, by the client's id.
     pub(super) client_requests: HashMap<Id, ClientRequestState>,
     /// The requests that the server has not answered yet, by the proxy's id.
-    pub(super) pending_requests: HashMap<u64, PendingRequest>,
+    pub(super) pending_requests: HashMap<u64, ProxyPendingRequest>,
     /// The server's requests that the client has not answered yet: the proxy's id, and the server's.
     pub(super) server_requests: HashMap<u64, Id>,
     pub(super) parked_requests: VecDeque<ParkedRequest>,
@@ -101,7 +101,7 @@ pub(super) enum AskedPerson {
 
 /// A call that is not open any more, until its client sends it again.
 #[derive(Debug)]
-pub(super) struct PausedCall {
+pub(super) struct ProxyPausedCall {
     pub(super) message: Message<'static>,
     pub(super) question: ApprovalQuestion,
     pub(super) request: ApprovalRequest,
@@ -143,21 +143,21 @@ pub(super) enum ClientRequestState {
 }
 
 #[derive(Debug)]
-pub(super) struct PendingRequest {
+pub(super) struct ProxyPendingRequest {
     /// The client's id of the request; `None` for the proxy's own requests.
     pub(super) client: Option<Id>,
     pub(super) request_kind: UpstreamRequestKind,
     pub(super) deadline: Option<(Instant, Duration)>,
     pub(super) progress: Option<Json<'static>>,
-    pub(super) call: Option<PendingCall>,
+    pub(super) call: Option<ProxyPendingCall>,
 }
 
 /// A call of a tool that was allowed, until it ends.
 #[derive(Debug)]
-pub(super) struct PendingCall {
+pub(super) struct ProxyPendingCall {
     pub(super) tool: String,
     pub(super) rule: Arc<str>,
-    pub(super) arguments: ArgumentSummary,
+    pub(super) arguments: ObservedArguments,
     pub(super) started_at: Instant,
     /// The time limit of the call, narrowed by the role's limits.
     pub(super) limit: Duration,
@@ -237,13 +237,13 @@ pub(super) struct ListRefresh {
     pub(super) deadline: Option<Instant>,
 }
 
-impl PendingCall {
+impl ProxyPendingCall {
     pub(super) fn observed_call<'a>(&'a self, caller: &'a Caller) -> ObservedCall<'a> {
         ObservedCall::new(caller, &self.tool, ProxyDecision::Allowed, &self.rule, &self.arguments)
     }
 }
 
-impl PendingRequest {
+impl ProxyPendingRequest {
     /// Returns the client's id of a stream that was opened to hear of changed tools.
     pub(super) fn wants_tools(&self) -> Option<&Id> {
         let UpstreamRequestKind::Listen { request, .. } = &self.request_kind else { return None };

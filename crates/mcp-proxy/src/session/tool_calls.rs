@@ -1,11 +1,11 @@
 //! Calls of tools: judged, sent, and recorded.
 
 use super::state::{
-    ForwardedRequestKind, ParkedRequestReason, PendingCall, ProxySessionState, UpstreamState,
+    ForwardedRequestKind, ParkedRequestReason, ProxyPendingCall, ProxySessionState, UpstreamState,
 };
 use crate::authorizer::{AuthorizedCall, CallRefusal, name_and_arguments};
 use crate::observer;
-use crate::observer::{ArgumentSummary, CallEnd, CallOutcome, ObservedCall, ProxyDecision};
+use crate::observer::{CallEnd, ObservedArguments, ObservedCall, ObservedCallOutcome, ProxyDecision};
 use json_rpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Id, Message, MessageKind};
@@ -103,7 +103,7 @@ impl ProxySessionState {
             return self.refuse_call(&id, exceeded.to_string());
         }
         let max = limits.max_seconds.map_or(Duration::MAX, Duration::from_secs);
-        let call = PendingCall {
+        let call = ProxyPendingCall {
             tool: name.to_owned(),
             rule: authorized.rule(),
             arguments: self.argument_summary(name, arguments),
@@ -166,10 +166,14 @@ impl ProxySessionState {
         Ok(())
     }
 
-    pub(super) fn argument_summary(&self, name: &str, arguments: Option<&JsonObject<'_>>) -> ArgumentSummary {
+    pub(super) fn argument_summary(
+        &self,
+        name: &str,
+        arguments: Option<&JsonObject<'_>>,
+    ) -> ObservedArguments {
         // Without an observer nobody reads the summary.
         if self.observer.is_none() {
-            return ArgumentSummary::default();
+            return ObservedArguments::default();
         }
         let tool = self.tool_list.as_ref().and_then(|list| list.tools.get(*list.names.get(name)?));
         observer::argument_summary(arguments, tool.map(|tool| &tool.definition))
@@ -190,7 +194,12 @@ impl ProxySessionState {
     }
 
     /// Records the end of a call that was sent.
-    pub(super) fn record_end(&self, call: Option<&PendingCall>, outcome: CallOutcome, bytes_out: usize) {
+    pub(super) fn record_end(
+        &self,
+        call: Option<&ProxyPendingCall>,
+        outcome: ObservedCallOutcome,
+        bytes_out: usize,
+    ) {
         if let (Some(observer), Some(call)) = (&self.observer, call) {
             let end = CallEnd::after(call.started_at.elapsed(), outcome, bytes_out);
             observer.ended(&call.observed_call(self.authorizer.caller()), &end);

@@ -1,6 +1,6 @@
 //! [`LiveDisplay`]: the progress of a call on a terminal, drawn anew in place while the call runs.
 
-use crate::terminal::{Colours, can_redraw, colours, width};
+use crate::terminal::{TerminalColours, can_redraw, colours, width};
 use core_tools::mcp::{ProgressEvent, ProgressReporter};
 use core_tools::redact::Redactor;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ const DELAY: Duration = Duration::from_millis(400);
 pub(super) struct LiveDisplay {
     tool: String,
     progress: Arc<Mutex<LatestReports>>,
-    colours: Colours,
+    colours: TerminalColours,
     started: Instant,
     drawn: Vec<String>,
 }
@@ -104,7 +104,7 @@ impl LatestReports {
         self.lines.push_back(line);
     }
 
-    fn to_lines(&self, tool: &str, elapsed: Duration, colours: Colours, width: usize) -> Vec<String> {
+    fn to_lines(&self, tool: &str, elapsed: Duration, colours: TerminalColours, width: usize) -> Vec<String> {
         // The last column stays free: some terminals wrap once it is filled.
         let columns = width.saturating_sub(1).max(10);
         let mut lines: Vec<_> = self.lines.iter().map(|line| colours.dim(&fitted(line, columns))).collect();
@@ -139,7 +139,7 @@ mod tests {
             reports.push(format!("line {number} {}", "x".repeat(100)));
         }
         reports.status = Some("3 of 9 tests done, 0 failed".to_owned());
-        let lines = reports.to_lines("run_tests", Duration::from_secs(12), Colours::OFF, 40);
+        let lines = reports.to_lines("run_tests", Duration::from_secs(12), TerminalColours::OFF, 40);
         assert_eq!(lines.len(), MAX_LINES + 1);
         assert!(lines[0].starts_with("line 12 x") && lines.iter().all(|line| line.chars().count() <= 39));
         assert_eq!(lines[MAX_LINES], "run_tests  12 s  3 of 9 tests done, 0 f");

@@ -1,7 +1,7 @@
 //! The parameters of a tool as a person reads them: `call TOOL --help`.
 
 use crate::output::name;
-use crate::terminal::Colours;
+use crate::terminal::TerminalColours;
 use rmcp::model::Tool;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ const WIDTH: usize = 96;
 const INDENT: usize = 6;
 
 /// Returns the purpose, the parameters and an example of `tool`.
-pub(super) fn help(tool: &Tool, colours: Colours) -> String {
+pub(super) fn help(tool: &Tool, colours: TerminalColours) -> String {
     let schema = &*tool.input_schema;
     let mut text = String::new();
     let title = tool.title.as_deref().unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn help(tool: &Tool, colours: Colours) -> String {
 }
 
 /// Writes each parameter with what it takes, and below it what it means; then the members of those that are objects.
-fn write_parameters(text: &mut String, object: &Map<String, Value>, prefix: &str, colours: Colours) {
+fn write_parameters(text: &mut String, object: &Map<String, Value>, prefix: &str, colours: TerminalColours) {
     let Some(Value::Object(members)) = object.get("properties") else { return };
     for (key, schema) in members {
         let Some(schema) = schema.as_object() else { continue };
@@ -216,7 +216,7 @@ mod tests {
                     "command": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
                 },
             })),
-            Colours::OFF,
+            TerminalColours::OFF,
         );
         for line in [
             "  path  text, required",
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_tool_without_parameters_says_so() {
-        let help = help(&tool(json!({"type": "object"})), Colours::OFF);
+        let help = help(&tool(json!({"type": "object"})), TerminalColours::OFF);
         assert!(help.contains("call edit '{}'") && help.ends_with("It takes no parameters."), "{help}");
     }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) options: GlobalOptions,
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CliCommand>,
 }
 
 const COMPLETION_EXAMPLES: &str = "\
@@ -51,7 +51,7 @@ Exit codes:
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// List the tools that a client gets
     Tools {
         /// Print the list as JSON, as a client gets it

@@ -9,7 +9,7 @@ mod policy;
 mod session;
 
 pub(crate) use approvals::ApprovalsCommand;
-pub(crate) use arguments::{Cli, Command};
+pub(crate) use arguments::{Cli, CliCommand};
 pub(crate) use global_options::GlobalOptions;
 pub(crate) use help::{call_help, command, introduction, parse};
 pub(crate) use policy::PolicyCommand;

@@ -8,7 +8,7 @@ use crate::cli::GlobalOptions;
 use crate::error::Error;
 use crate::output::print;
 use crate::print_config::launch;
-use crate::print_config::write::{Written, merge_into};
+use crate::print_config::write::{ConfigWriteOutcome, merge_into};
 use server_setup::client_settings::codex_environments_file;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,9 +37,9 @@ pub(super) fn install(options: &GlobalOptions, exec_timeout: Option<u64>) -> Res
     const EFFECT: &str =
         "from its next session on, Codex runs commands and reaches files through this program alone";
     let result = match written {
-        Written::Unchanged => format!("{shown} has the entry already; nothing was changed"),
-        Written::Created => format!("wrote {shown}: {EFFECT}"),
-        Written::Changed { copy } => {
+        ConfigWriteOutcome::Unchanged => format!("{shown} has the entry already; nothing was changed"),
+        ConfigWriteOutcome::Created => format!("wrote {shown}: {EFFECT}"),
+        ConfigWriteOutcome::Changed { copy } => {
             format!("changed {shown}: {EFFECT}; as it was before: {}", copy.display())
         }
     };
@@ -55,7 +55,7 @@ pub(super) fn remove() -> Result<ExitCode, Error> {
     }
     let written = merge_into(&path, |text| without_entry(text).map_err(unchanged(&path)))?;
     let copy = match written {
-        Written::Changed { copy } => format!("; as it was before: {}", copy.display()),
+        ConfigWriteOutcome::Changed { copy } => format!("; as it was before: {}", copy.display()),
         _ => String::new(),
     };
     if read(&path).trim().is_empty() {

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::output::print;
 use crate::print_config::launch;
 use crate::print_config::merge::json::with_member;
-use crate::print_config::write::{Written, merge_into};
+use crate::print_config::write::{ConfigWriteOutcome, merge_into};
 use agent_hooks::{HookClient, HookInstallation, HookPlacement};
 use serde_json::Value;
 use server_setup::client_settings::{has_hook, user_file};
@@ -45,9 +45,11 @@ pub(super) fn install(
     let shown = path.display();
     let name = client.display_name();
     let result = match written {
-        Written::Unchanged => format!("{shown} has the hook already; nothing was changed"),
-        Written::Created => format!("wrote {shown}: {name} asks this program before it runs a tool"),
-        Written::Changed { copy } => {
+        ConfigWriteOutcome::Unchanged => format!("{shown} has the hook already; nothing was changed"),
+        ConfigWriteOutcome::Created => {
+            format!("wrote {shown}: {name} asks this program before it runs a tool")
+        }
+        ConfigWriteOutcome::Changed { copy } => {
             format!(
                 "changed {shown}: {name} asks this program before it runs a tool; as it was before: {}",
                 copy.display()
@@ -74,7 +76,7 @@ pub(super) fn remove(client: HookClient, placement: PlacementArguments) -> Resul
             .map_err(unchanged(&path))
     })?;
     let copy = match written {
-        Written::Changed { copy } => format!("; as it was before: {}", copy.display()),
+        ConfigWriteOutcome::Changed { copy } => format!("; as it was before: {}", copy.display()),
         _ => String::new(),
     };
     Ok(print(&format!("changed {shown}: the hook is removed{copy}")))

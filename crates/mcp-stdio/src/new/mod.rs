@@ -13,7 +13,7 @@ use crate::output::{DEFAULT_NAME, print};
 use clap::Args;
 use core_tools::mcp::PRESETS;
 use did_you_mean::nearest;
-use project_folder::ProjectFolder;
+use project_folder::NewProjectFolder;
 use project_name::check_name;
 use server_setup::config::Toolsets;
 use server_setup::{Program, read_settings, setup, toolsets};
@@ -100,7 +100,7 @@ const PROJECT_MARKERS: [&str; 18] = [
 
 /// Creates the project. An error leaves nothing behind.
 pub(crate) fn new(arguments: &NewArguments) -> Result<ExitCode, Error> {
-    let destination = ProjectFolder::find(&arguments.path)?;
+    let destination = NewProjectFolder::find(&arguments.path)?;
     let plan = ProjectPlan::new(arguments, &destination)?;
     // All texts exist before the first is written, so that few errors have anything to undo.
     let files = plan.files()?;
@@ -133,7 +133,7 @@ struct ProjectPlan {
 }
 
 impl ProjectPlan {
-    fn new(arguments: &NewArguments, destination: &ProjectFolder) -> Result<Self, Error> {
+    fn new(arguments: &NewArguments, destination: &NewProjectFolder) -> Result<Self, Error> {
         let folder_name = destination.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = arguments.name.clone().unwrap_or_else(|| folder_name.clone());
         check_name(&name).map_err(|why| {

@@ -1,4 +1,4 @@
-//! [`ProjectFolder`]: the folder of a new project, which is written whole or not at all.
+//! [`NewProjectFolder`]: the folder of a new project, which is written whole or not at all.
 #![allow(
     clippy::disallowed_methods,
     reason = "the user names the folder of the new project, where there is no workspace yet"
@@ -9,13 +9,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folder of a new project.
-pub(super) struct ProjectFolder {
+pub(super) struct NewProjectFolder {
     pub(super) folder: PathBuf,
     /// True if it exists already; then it is empty.
     exists: bool,
 }
 
-impl ProjectFolder {
+impl NewProjectFolder {
     pub(super) fn find(path: &Path) -> Result<Self, Error> {
         let shown = path.display();
         let failed = || Error::system(format!("cannot use {shown}"));

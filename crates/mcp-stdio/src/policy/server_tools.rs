@@ -6,7 +6,7 @@ use super::query::PolicyQuery;
 use crate::error::Error;
 use clap::Args;
 use did_you_mean::nearest;
-use mcp_proxy::{PolicyHandle, Proxy, ProxyLimits, ToolDefinitions};
+use mcp_proxy::{McpProxyLimits, PolicyHandle, Proxy, ToolDefinitions};
 use process_runner::CancellationToken;
 use role_policy::{Caller, Policy, ToolFacts};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ fn list(command: Vec<OsString>) -> Result<Vec<u8>, Error> {
     // The proxy ends when this thread has its answer and closes the pipe.
     let client = std::thread::Builder::new().name("policy-client".to_owned());
     let client = client.spawn(move || ask(to_proxy, from_proxy)).map_err(failed())?;
-    let mut limits = ProxyLimits::default();
+    let mut limits = McpProxyLimits::default();
     limits.request_timeout = ANSWER_TIMEOUT;
     let proxy = Proxy::new(PolicyHandle::new(Policy::allow_all()), Caller::new("operator")).limits(limits);
     let runtime = tokio::runtime::Builder::new_current_thread()

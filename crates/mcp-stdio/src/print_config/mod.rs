@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use write::Written;
+use write::ConfigWriteOutcome;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -79,9 +79,11 @@ pub(crate) fn print_config(
     let written = write::merge_into(&path, |text| config.merged(text, &path))?;
     let (shown, client) = (path.display(), config.client.display_name());
     let result = match written {
-        Written::Unchanged => format!("{shown} has the server {} already; nothing was changed", config.name),
-        Written::Created => format!("wrote {shown}: the server {} for {client}", config.name),
-        Written::Changed { copy } => format!(
+        ConfigWriteOutcome::Unchanged => {
+            format!("{shown} has the server {} already; nothing was changed", config.name)
+        }
+        ConfigWriteOutcome::Created => format!("wrote {shown}: the server {} for {client}", config.name),
+        ConfigWriteOutcome::Changed { copy } => format!(
             "changed {shown}: the server {} for {client}; as it was before: {}",
             config.name,
             copy.display()

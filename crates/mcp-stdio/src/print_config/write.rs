@@ -15,7 +15,7 @@ const MAX_COPIES: u32 = 99;
 
 /// The result of writing.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum ConfigWriteOutcome {
     /// The file was there already, with the entry in it.
     Unchanged,
     /// The file is new.
@@ -32,7 +32,7 @@ pub(crate) enum Written {
 pub(crate) fn merge_into(
     path: &Path,
     merge: impl FnOnce(&str) -> Result<String, Error>,
-) -> Result<Written, Error> {
+) -> Result<ConfigWriteOutcome, Error> {
     let shown = path.display();
     let (path, old) = match path.canonicalize() {
         Ok(real) => {
@@ -47,15 +47,15 @@ pub(crate) fn merge_into(
     let new = merge(old.as_deref().unwrap_or_default())?;
     let Some(old) = old else {
         let failed = Error::system(format!("cannot write {shown}"));
-        return atomic_file::replace(&path, &new, None).map(|()| Written::Created).map_err(failed);
+        return atomic_file::replace(&path, &new, None).map(|()| ConfigWriteOutcome::Created).map_err(failed);
     };
     if new == old {
-        return Ok(Written::Unchanged);
+        return Ok(ConfigWriteOutcome::Unchanged);
     }
     let copy = copy(&path, &old).map_err(Error::system(format!("cannot keep a copy of {shown}")))?;
     let permissions = std::fs::metadata(&path).map(|metadata| metadata.permissions()).ok();
     atomic_file::replace(&path, &new, permissions).map_err(Error::system(format!("cannot write {shown}")))?;
-    Ok(Written::Changed { copy })
+    Ok(ConfigWriteOutcome::Changed { copy })
 }
 
 fn read(path: &Path) -> io::Result<String> {
@@ -98,13 +98,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("deep/settings.json");
         let write = |text: &'static str| merge_into(&path, |_| Ok(text.to_owned())).unwrap();
-        assert_eq!(write("one"), Written::Created);
-        assert_eq!(write("one"), Written::Unchanged);
+        assert_eq!(write("one"), ConfigWriteOutcome::Created);
+        assert_eq!(write("one"), ConfigWriteOutcome::Unchanged);
         for (text, before, name) in
             [("two", "one", "settings.json.bak"), ("three", "two", "settings.json.bak.2")]
         {
             let copy = path.canonicalize().unwrap().with_file_name(name);
-            assert_eq!(write(text), Written::Changed { copy: copy.clone() });
+            assert_eq!(write(text), ConfigWriteOutcome::Changed { copy: copy.clone() });
             assert_eq!(std::fs::read_to_string(copy).unwrap(), before);
         }
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "three");

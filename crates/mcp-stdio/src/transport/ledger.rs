@@ -31,7 +31,7 @@ pub(super) struct RequestLedger {
 
 #[derive(Debug, Default)]
 struct LedgerState {
-    open: HashMap<RequestId, OpenRequest>,
+    open: HashMap<RequestId, LedgerEntry>,
     cancelled: CancelledIds,
     batches: Vec<RequestBatch>,
     /// The version in the answer to `initialize`. None in the other era.
@@ -43,7 +43,7 @@ struct LedgerState {
 }
 
 #[derive(Debug)]
-struct OpenRequest {
+struct LedgerEntry {
     cost: usize,
     /// True if the server has got it.
     delivered: bool,
@@ -80,7 +80,7 @@ struct RequestBatch {
 
 /// An id that a request cannot have: two answers with one id would answer neither.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum IdTaken {
+pub(super) enum RequestIdInUse {
     /// An open request has it.
     #[error("the id {0:?} is in use by another")]
     Open(String),
@@ -95,17 +95,17 @@ impl RequestLedger {
     }
 
     /// Opens a request of so many bytes.
-    pub(super) fn open(&self, id: &RequestId, bytes: usize) -> Result<(), IdTaken> {
+    pub(super) fn open(&self, id: &RequestId, bytes: usize) -> Result<(), RequestIdInUse> {
         let mut state = self.state();
         if state.open.contains_key(id) {
-            return Err(IdTaken::Open(id.to_string()));
+            return Err(RequestIdInUse::Open(id.to_string()));
         }
         if state.cancelled.ids.contains(id) {
-            return Err(IdTaken::Cancelled);
+            return Err(RequestIdInUse::Cancelled);
         }
         let cost = bytes + REQUEST_OVERHEAD;
         state.queued_cost += cost;
-        state.open.insert(id.clone(), OpenRequest { cost, delivered: false });
+        state.open.insert(id.clone(), LedgerEntry { cost, delivered: false });
         Ok(())
     }
 
@@ -296,7 +296,7 @@ mod tests {
         ledger.open(&id(1), 0).unwrap();
         assert_eq!(ledger.cancel(&id(1)), None);
         assert_eq!(ledger.encode(&answer(1)), None);
-        assert!(ledger.open(&id(1), 0) == Err(IdTaken::Cancelled));
+        assert!(ledger.open(&id(1), 0) == Err(RequestIdInUse::Cancelled));
         for other in 2..=MAX_CANCELLED_IDS as i64 + 1 {
             ledger.open(&id(other), 0).unwrap();
             ledger.cancel(&id(other));

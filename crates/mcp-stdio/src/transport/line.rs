@@ -6,12 +6,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// A reader of lines. [`Self::next`] may be dropped at any time without losing a byte.
 #[derive(Debug)]
-pub(super) struct LineReader<R> {
+pub(super) struct MessageLineReader<R> {
     stream: R,
     lines: LineBuffer,
 }
 
-impl<R: AsyncRead + Unpin> LineReader<R> {
+impl<R: AsyncRead + Unpin> MessageLineReader<R> {
     /// Reads `stream`, keeping at most `limit` bytes of a line.
     pub(super) fn new(stream: R, limit: usize) -> Self {
         Self { stream, lines: LineBuffer::new(limit) }
@@ -42,7 +42,7 @@ mod tests {
     #[tokio::test]
     async fn a_line_may_come_in_pieces_and_reading_may_be_interrupted() {
         let (mut sender, receiver) = tokio::io::duplex(8);
-        let mut reader = LineReader::new(receiver, 100);
+        let mut reader = MessageLineReader::new(receiver, 100);
         let writing = tokio::spawn(async move {
             for piece in ["he", "llo", " wor", "ld\nx"] {
                 tokio::io::AsyncWriteExt::write_all(&mut sender, piece.as_bytes()).await.unwrap();

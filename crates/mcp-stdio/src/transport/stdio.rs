@@ -4,8 +4,8 @@
 //! [`RequestLedger::may_read`]. While no line is read, the end of input is still noticed.
 
 use super::decode::{self, DecodedLine, MAX_LINE_BYTES, decode, decode_value};
-use super::ledger::{self, IdTaken, RequestLedger};
-use super::line::{Line, LineReader};
+use super::ledger::{self, RequestIdInUse, RequestLedger};
+use super::line::{Line, MessageLineReader};
 use super::streams;
 use super::writer::{END_GRACE, LineWriter, WriteProgress};
 use rmcp::RoleServer;
@@ -30,12 +30,12 @@ enum RequestRefused {
     #[error("`initialize` comes once, and first")]
     Initialize,
     #[error(transparent)]
-    Id(IdTaken),
+    Id(RequestIdInUse),
 }
 
 /// Standard input and output as a transport for rmcp.
 pub(crate) struct StdioTransport {
-    reader: LineReader<streams::MessageInput>,
+    reader: MessageLineReader<streams::MessageInput>,
     /// Notifications and responses for the server. They may overtake requests.
     unanswered: VecDeque<ClientJsonRpcMessage>,
     /// Requests for the server, as soon as there is room. All of them are in the ledger.
@@ -61,7 +61,7 @@ impl StdioTransport {
         let progress = WriteProgress::default();
         let writer = LineWriter::start(output, Arc::clone(&ledger), client_gone.clone(), progress.clone());
         Self {
-            reader: LineReader::new(input, MAX_LINE_BYTES),
+            reader: MessageLineReader::new(input, MAX_LINE_BYTES),
             unanswered: VecDeque::new(),
             requests: VecDeque::new(),
             end_deadline: None,

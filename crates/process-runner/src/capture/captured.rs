@@ -162,23 +162,23 @@ mod json {
     #[derive(Serialize, Deserialize)]
     #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
     #[serde(untagged)]
-    pub(super) enum Bytes<'b> {
+    pub(super) enum EncodedBytes<'b> {
         Text(Cow<'b, str>),
         Base64 { base64: String },
     }
 
     pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(bytes) {
-            Ok(text) => Bytes::Text(Cow::Borrowed(text)),
-            Err(_) => Bytes::Base64 { base64: STANDARD.encode(bytes) },
+            Ok(text) => EncodedBytes::Text(Cow::Borrowed(text)),
+            Err(_) => EncodedBytes::Base64 { base64: STANDARD.encode(bytes) },
         }
         .serialize(serializer)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-        match Bytes::deserialize(deserializer)? {
-            Bytes::Text(text) => Ok(text.into_owned().into_bytes()),
-            Bytes::Base64 { base64 } => STANDARD.decode(base64).map_err(D::Error::custom),
+        match EncodedBytes::deserialize(deserializer)? {
+            EncodedBytes::Text(text) => Ok(text.into_owned().into_bytes()),
+            EncodedBytes::Base64 { base64 } => STANDARD.decode(base64).map_err(D::Error::custom),
         }
     }
 }

@@ -55,13 +55,13 @@ pub fn run_if_requested() {
 /// The runs that the server has reported.
 #[derive(Default)]
 struct ReportedRuns {
-    live: BTreeMap<u64, ReportedRun>,
+    live: BTreeMap<u64, AnnouncedRun>,
     /// The orphans of live runs that nothing else shows.
     adopted: BTreeMap<ProcessStamp, u64>,
 }
 
 /// A live run, which is announced before it starts.
-struct ReportedRun {
+struct AnnouncedRun {
     token: RunToken,
     /// Its session, once it has started.
     session: Option<Pid>,
@@ -71,7 +71,7 @@ impl ReportedRuns {
     fn apply(&mut self, message: GuardianMessage) {
         match message {
             GuardianMessage::Announced { run, token } => {
-                self.live.insert(run, ReportedRun { token, session: None });
+                self.live.insert(run, AnnouncedRun { token, session: None });
             }
             GuardianMessage::Started { run, session } => {
                 if let Some(reported) = self.live.get_mut(&run) {

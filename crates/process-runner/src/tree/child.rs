@@ -68,22 +68,22 @@ fn make_child<T>(
     flags: libc::c_int,
     work: impl FnOnce() -> T,
 ) -> io::Result<(ChildProcess, Option<T>)> {
-    struct Call<W, T> {
+    struct ChildCall<W, T> {
         work: Option<W>,
         result: Option<T>,
     }
     extern "C" fn enter<W: FnOnce() -> T, T>(call: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: `in_child` passes a pointer to a `Call` of these types, which it does not touch until this process
+        // SAFETY: `in_child` passes a pointer to a `ChildCall` of these types, which it does not touch until this process
         // has ended or has given up this memory.
-        let call = unsafe { &mut *call.cast::<Call<W, T>>() };
+        let call = unsafe { &mut *call.cast::<ChildCall<W, T>>() };
         // A panic must not unwind out of this stack. What it leaves is a missing result.
         call.result = call.work.take().and_then(|work| catch_unwind(AssertUnwindSafe(work)).ok());
         if call.result.is_some() { 0 } else { PANICKED }
     }
-    fn entry<W: FnOnce() -> T, T>(_: &Call<W, T>) -> extern "C" fn(*mut libc::c_void) -> libc::c_int {
+    fn entry<W: FnOnce() -> T, T>(_: &ChildCall<W, T>) -> extern "C" fn(*mut libc::c_void) -> libc::c_int {
         enter::<W, T>
     }
-    let mut call = Call { work: Some(work), result: None };
+    let mut call = ChildCall { work: Some(work), result: None };
     let entry = entry(&call);
     let stack = ChildStack::new()?;
     let mut handle: libc::c_int = -1;

@@ -96,7 +96,7 @@ pub(crate) struct LaunchedProgram {
 }
 
 /// A command as `posix_spawn(3)` takes it: the file to start, and C strings.
-struct PreparedCommand<'a> {
+struct SpawnArguments<'a> {
     program: CString,
     arguments: Vec<CString>,
     environment: Vec<Cow<'a, CStr>>,
@@ -106,7 +106,7 @@ struct PreparedCommand<'a> {
 /// The most bytes of one argument or variable on Linux without its NUL: `MAX_ARG_STRLEN` is 32 pages (execve(2)).
 const MAX_ARGUMENT_BYTES: usize = 32 * 4096 - 1;
 
-impl<'a> PreparedCommand<'a> {
+impl<'a> SpawnArguments<'a> {
     fn new(
         command: &'a Command,
         inherited: &'a InheritedEnv,
@@ -165,7 +165,7 @@ impl<'a> PreparedCommand<'a> {
 
 /// Checks everything that can be checked without a start.
 pub(crate) fn validate(command: &Command, inherited: &InheritedEnv) -> Result<(), SpawnError> {
-    let prepared = PreparedCommand::new(command, inherited, None)?;
+    let prepared = SpawnArguments::new(command, inherited, None)?;
     resolve::check_folder(command)?;
     resolve::check_program(command, prepared.program())
 }
@@ -230,7 +230,7 @@ pub(crate) fn launch(
     ends: &ChildPipeEnds,
     is_abandoned: &(dyn Fn() -> bool + Sync),
 ) -> Result<StartedLeader, SpawnError> {
-    let prepared = PreparedCommand::new(command, inherited, command.marker.then(|| run.marker()))?;
+    let prepared = SpawnArguments::new(command, inherited, command.marker.then(|| run.marker()))?;
     let stdin = match &ends.stdin {
         Some(stdin) => stdin.as_fd(),
         None => dev_null().map_err(|error| resource_error(command, error))?,
@@ -275,7 +275,7 @@ pub(crate) fn launch(
 /// Starts the program of `command` behind `boundary`, and records it as the leader of `run`.
 fn start_leader(
     command: &Command,
-    prepared: &PreparedCommand<'_>,
+    prepared: &SpawnArguments<'_>,
     run: RunId,
     boundary: &StartBoundary<'_>,
     request: &SpawnRequest<'_>,
@@ -311,7 +311,7 @@ pub(super) fn launch_in_foreground(
     run: RunId,
     mask: &sys::SignalMask,
 ) -> Result<Arc<ProcessLeader>, SpawnError> {
-    let prepared = PreparedCommand::new(command, inherited, command.marker.then(|| run.marker()))?;
+    let prepared = SpawnArguments::new(command, inherited, command.marker.then(|| run.marker()))?;
     let unused = dev_null().map_err(|error| resource_error(command, error))?;
     let request = SpawnRequest {
         program: &prepared.program,

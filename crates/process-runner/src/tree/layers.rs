@@ -137,7 +137,7 @@ pub(super) fn start<T: Send>(
             }
         };
     };
-    let layers = Layers { confinement, supported, terminal };
+    let layers = ConfinementLayers { confinement, supported, terminal };
     let needs_process =
         resources.is_some() || network.is_some_and(|network| network.handle().needs_process());
     if layers.has_namespaces() || needs_process {
@@ -254,13 +254,13 @@ impl ProcessEntry<'_> {
 }
 
 /// The layers of one start.
-struct Layers<'a> {
+struct ConfinementLayers<'a> {
     confinement: &'a Confinement,
     supported: &'a SupportedProtections,
     terminal: Option<&'a Path>,
 }
 
-impl Layers<'_> {
+impl ConfinementLayers<'_> {
     fn has_namespaces(&self) -> bool {
         self.has(ConfinementLevel::Namespaces, Protection::Mounts) && !self.confinement.must_outlive()
     }

@@ -32,10 +32,10 @@ pub(crate) fn scan(query: &ScanQuery<'_>) -> ProcessScan {
     };
     let mut buffer = Vec::with_capacity(16 * 1024);
     let processes = list(proc.as_fd(), query, &mut buffer, &mut answer);
-    let relations = Relations::new(&processes, query);
+    let relations = ProcessRelations::new(&processes, query);
     for process in processes.values() {
         let relation = relations.of(process);
-        if matches!(relation, Relation::Stranger) {
+        if matches!(relation, ProcessRelation::Stranger) {
             continue;
         }
         // The pid may belong to another process by now. What a pidfd stands for cannot change, so a process that
@@ -44,13 +44,13 @@ pub(crate) fn scan(query: &ScanQuery<'_>) -> ProcessScan {
             Ok(pidfd) => Some(pidfd),
             // It may have forked before it ended.
             Err(Errno::SRCH) => {
-                answer.undecided |= matches!(relation, Relation::Orphan);
+                answer.undecided |= matches!(relation, ProcessRelation::Orphan);
                 continue;
             }
             Err(_) => None,
         };
         let Some(again) = ScannedProcess::read(proc.as_fd(), process.pid, &mut buffer) else {
-            answer.undecided |= matches!(relation, Relation::Orphan);
+            answer.undecided |= matches!(relation, ProcessRelation::Orphan);
             continue;
         };
         if again.start_ticks != process.start_ticks {
@@ -67,10 +67,10 @@ pub(crate) fn scan(query: &ScanQuery<'_>) -> ProcessScan {
             pidfd,
         };
         match relation {
-            Relation::Member(owner) => answer.members.push(member(owner)),
+            ProcessRelation::Member(owner) => answer.members.push(member(owner)),
             // A parent that ended in between leaves an orphan, which the next pass finds.
-            Relation::Descendant { .. } if again.parent != process.parent => answer.undecided = true,
-            Relation::Descendant { owner, parent, parent_start } => {
+            ProcessRelation::Descendant { .. } if again.parent != process.parent => answer.undecided = true,
+            ProcessRelation::Descendant { owner, parent, parent_start } => {
                 // The parent was there throughout if it is there now, so the child was its child.
                 if start_time(parent) == Some(parent_start) {
                     answer.members.push(member(owner));
@@ -78,8 +78,8 @@ pub(crate) fn scan(query: &ScanQuery<'_>) -> ProcessScan {
                     answer.undecided = true;
                 }
             }
-            Relation::Orphan if again.parent == process.parent => answer.orphans.push(member(0)),
-            Relation::Orphan | Relation::Stranger => {}
+            ProcessRelation::Orphan if again.parent == process.parent => answer.orphans.push(member(0)),
+            ProcessRelation::Orphan | ProcessRelation::Stranger => {}
         }
     }
     answer
@@ -115,14 +115,14 @@ fn list(
     // The environments of strangers need not be read where everything that matters descends from an adopter.
     let unread: Vec<Pid> = processes
         .values()
-        .filter(|process| matches!(process.sign, Sign::None { environment_read: false }))
+        .filter(|process| matches!(process.sign, RunEvidence::None { environment_read: false }))
         .filter(|process| query.adopters.is_empty() || query.is_adopter(process.parent))
         .map(|process| process.pid)
         .collect();
     for pid in unread {
         let parent = processes.get(&pid).and_then(|process| process.parent);
         let sign = read_marker(proc, pid, parent, query, buffer);
-        answer.undecided |= matches!(sign, Sign::Undecided);
+        answer.undecided |= matches!(sign, RunEvidence::Undecided);
         if let Some(process) = processes.get_mut(&pid) {
             process.sign = sign;
         }
@@ -132,7 +132,7 @@ fn list(
 
 /// A sign of the run that a process belongs to, which the process itself shows.
 #[derive(Clone, Copy)]
-enum Sign {
+enum RunEvidence {
     /// It leads the session of this run.
     Leader(usize),
     /// It is in the session of this run, has its marker, or was adopted as its orphan.
@@ -154,7 +154,7 @@ struct ScannedProcess {
     start_ticks: u64,
     kernel_thread: bool,
     name: String,
-    sign: Sign,
+    sign: RunEvidence,
 }
 
 impl ScannedProcess {
@@ -171,19 +171,19 @@ impl ScannedProcess {
             start_ticks: stat.start_ticks,
             kernel_thread: stat.flags & PF_KTHREAD != 0,
             name: String::from_utf8_lossy(stat.name).into_owned(),
-            sign: Sign::None { environment_read: false },
+            sign: RunEvidence::None { environment_read: false },
         })
     }
 
     /// Finds its run by its session, or because it was adopted.
-    fn sign(&self, query: &ScanQuery<'_>) -> Sign {
+    fn sign(&self, query: &ScanQuery<'_>) -> RunEvidence {
         match self.session.and_then(|session| (query.by_session)(session)) {
-            Some(owner) if self.session == Some(self.pid) => Sign::Leader(owner),
-            Some(owner) => Sign::Run(owner),
+            Some(owner) if self.session == Some(self.pid) => RunEvidence::Leader(owner),
+            Some(owner) => RunEvidence::Run(owner),
             None => match (query.by_adoption)(self.pid, self.start_ticks) {
-                Some(owner) => Sign::Run(owner),
+                Some(owner) => RunEvidence::Run(owner),
                 // A kernel thread has no environment.
-                None => Sign::None { environment_read: self.kernel_thread },
+                None => RunEvidence::None { environment_read: self.kernel_thread },
             },
         }
     }
@@ -197,16 +197,16 @@ fn read_marker(
     parent: Option<Pid>,
     query: &ScanQuery<'_>,
     buffer: &mut Vec<u8>,
-) -> Sign {
+) -> RunEvidence {
     let number = pid.as_raw_nonzero();
-    let none = Sign::None { environment_read: true };
+    let none = RunEvidence::None { environment_read: true };
     if read(proc, &format!("{number}/environ"), buffer).is_err() {
         return none;
     }
     if let Some(owner) = find_marker(buffer, parent, query) {
-        return Sign::Run(owner);
+        return RunEvidence::Run(owner);
     }
-    if buffer.is_empty() && is_in_execve(proc, number.get(), buffer) { Sign::Undecided } else { none }
+    if buffer.is_empty() && is_in_execve(proc, number.get(), buffer) { RunEvidence::Undecided } else { none }
 }
 
 /// Returns true if the process is in the middle of an `execve(2)`: its command line and its environment read as empty, and
@@ -223,7 +223,7 @@ fn is_in_execve(proc: BorrowedFd<'_>, number: i32, buffer: &mut Vec<u8>) -> bool
 
 /// The relation of a process to the runs that are searched for.
 #[derive(Clone, Copy)]
-enum Relation {
+enum ProcessRelation {
     Stranger,
     /// It shows its run itself.
     Member(usize),
@@ -238,45 +238,45 @@ enum Relation {
 }
 
 /// The relations of the listed processes, found through their parents.
-struct Relations<'a> {
+struct ProcessRelations<'a> {
     processes: &'a HashMap<Pid, ScannedProcess>,
     query: &'a ScanQuery<'a>,
 }
 
-impl<'a> Relations<'a> {
+impl<'a> ProcessRelations<'a> {
     fn new(processes: &'a HashMap<Pid, ScannedProcess>, query: &'a ScanQuery<'a>) -> Self {
         Self { processes, query }
     }
 
-    fn of(&self, process: &ScannedProcess) -> Relation {
+    fn of(&self, process: &ScannedProcess) -> ProcessRelation {
         match process.sign {
-            Sign::Leader(_) | Sign::Undecided => return Relation::Stranger,
-            Sign::Run(owner) => return Relation::Member(owner),
-            Sign::None { .. } => {}
+            RunEvidence::Leader(_) | RunEvidence::Undecided => return ProcessRelation::Stranger,
+            RunEvidence::Run(owner) => return ProcessRelation::Member(owner),
+            RunEvidence::None { .. } => {}
         }
         if self.query.is_adopter(process.parent) {
-            return Relation::Orphan;
+            return ProcessRelation::Orphan;
         }
-        let Some(parent) = self.parent(process) else { return Relation::Stranger };
+        let Some(parent) = self.parent(process) else { return ProcessRelation::Stranger };
         let mut ancestor = parent;
         // The list is a snapshot of moving things, so a circle is possible.
         for _ in 0..self.processes.len() {
             match ancestor.sign {
-                Sign::Leader(owner) | Sign::Run(owner) => {
-                    return Relation::Descendant {
+                RunEvidence::Leader(owner) | RunEvidence::Run(owner) => {
+                    return ProcessRelation::Descendant {
                         owner,
                         parent: parent.pid,
                         parent_start: parent.start_ticks,
                     };
                 }
-                Sign::None { .. } | Sign::Undecided => {}
+                RunEvidence::None { .. } | RunEvidence::Undecided => {}
             }
             match self.parent(ancestor) {
                 Some(next) => ancestor = next,
-                None => return Relation::Stranger,
+                None => return ProcessRelation::Stranger,
             }
         }
-        Relation::Stranger
+        ProcessRelation::Stranger
     }
 
     /// Returns the parent of a process, if it is listed and not younger.

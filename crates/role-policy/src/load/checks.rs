@@ -12,7 +12,7 @@ use crate::problem::Severity;
 use crate::quoted::quoted;
 use crate::rule::ToolSelector;
 use crate::tool::{Call, ToolFacts};
-use egress_proxy::{Host, NetworkAccess};
+use egress_proxy::{NetworkAccess, NetworkHost};
 use std::collections::{HashMap, HashSet};
 
 impl<'a> PolicyLoader<'a> {
@@ -21,7 +21,7 @@ impl<'a> PolicyLoader<'a> {
     pub(super) fn check_credentials(&mut self, draft: &DraftRole, lineage: &[&'a DraftRole]) {
         let networks = lineage.iter().filter_map(|part| part.network.as_ref());
         let network = networks.fold(NetworkAccess::Allow, |network, (_, other)| network.narrowed_by(other));
-        let mut known: Vec<(&Host, u16)> = Vec::new();
+        let mut known: Vec<(&NetworkHost, u16)> = Vec::new();
         let all = lineage.iter().flat_map(|part| part.credentials.iter().map(move |found| (part, found)));
         for (part, (line, rule)) in all {
             // That of another role is reported there too, unless this one takes its host away.

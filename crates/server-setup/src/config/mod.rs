@@ -127,6 +127,6 @@ pub use tables::{
     RedactionTable, SessionsTable, TracesTable,
 };
 pub use value::{
-    Approvers, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset,
+    ApproversSetting, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset,
     Toolsets,
 };

@@ -9,7 +9,7 @@ use process_runner::ConfinementLevel;
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
 use super::value::{
-    Approvers, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset,
+    ApproversSetting, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset,
     Toolsets, split_named,
 };
 
@@ -93,7 +93,7 @@ pub struct PolicyTable {
     pub network: Setting<NetworkAccess>,
     /// The persons who may approve a call that the policy asks about. `auto` by default: the client's user, else the
     /// operator.
-    pub approvers: Setting<Approvers>,
+    pub approvers: Setting<ApproversSetting>,
     /// The time that a call waits for an approval: 1 to 86,400,000; 300,000 by default.
     pub approval_timeout_ms: Setting<u64>,
 }
@@ -240,7 +240,7 @@ impl Default for Config {
                 confinement: default(ConfinementMode::Auto),
                 confinement_level: default(ConfinementLevel::Namespaces),
                 network: default(NetworkAccess::Allow),
-                approvers: default(Approvers::Auto),
+                approvers: default(ApproversSetting::Auto),
                 approval_timeout_ms: default(300_000),
             },
             limits: LimitsTable {

@@ -87,7 +87,7 @@ pub enum ConfinementMode {
 
 /// The persons who may approve a call that the policy asks about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approvers {
+pub enum ApproversSetting {
     /// The client's user, by elicitation. If the client has none, the operator.
     Auto,
     /// The client's user alone.
@@ -360,7 +360,7 @@ impl KeywordValue for ConfinementLevel {
     ];
 }
 
-impl KeywordValue for Approvers {
+impl KeywordValue for ApproversSetting {
     const ALL: &'static [(&'static str, Self)] =
         &[("auto", Self::Auto), ("client", Self::Client), ("operator", Self::Operator)];
 }

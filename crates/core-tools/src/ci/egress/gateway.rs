@@ -6,7 +6,7 @@ use super::files::GatewayFiles;
 use super::log::{EgressLog, WeakEgressLog};
 use super::means::GatewayMeans;
 use super::self_test;
-use egress_proxy::{AllowedHosts, CredentialRule, Denial, EgressProxy, proxy_variables};
+use egress_proxy::{AllowedHosts, CredentialRule, DeniedConnection, EgressProxy, proxy_variables};
 use process_runner::{Command, Confinement, NetworkNamespace};
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -246,7 +246,7 @@ impl DenialReports {
         }
     }
 
-    fn add(&self, denial: &Denial) {
+    fn add(&self, denial: &DeniedConnection) {
         let logs = lock(&self.0);
         logs.iter().filter_map(WeakEgressLog::upgrade).for_each(|log| log.add(denial));
     }

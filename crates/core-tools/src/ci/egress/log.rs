@@ -1,6 +1,6 @@
 //! The connections that were refused to commands.
 
-use egress_proxy::Denial;
+use egress_proxy::DeniedConnection;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The most different refusals that are kept; the others are counted.
@@ -10,25 +10,25 @@ const MAX_KEPT: usize = 20;
 ///
 /// Calls of one caller with the same hosts share a proxy. A refusal is in the log of each call that runs at the time.
 #[derive(Clone, Debug, Default)]
-pub struct EgressLog(Arc<Mutex<Refusals>>);
+pub struct EgressLog(Arc<Mutex<EgressRefusals>>);
 
 #[derive(Debug, Default)]
-struct Refusals {
+struct EgressRefusals {
     messages: Vec<String>,
     left_out: usize,
 }
 
 /// A log without a hold on it.
 #[derive(Debug)]
-pub(super) struct WeakEgressLog(Weak<Mutex<Refusals>>);
+pub(super) struct WeakEgressLog(Weak<Mutex<EgressRefusals>>);
 
 impl EgressLog {
-    fn lock(&self) -> MutexGuard<'_, Refusals> {
+    fn lock(&self) -> MutexGuard<'_, EgressRefusals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a refusal, unless the same is there already.
-    pub(super) fn add(&self, denial: &Denial) {
+    pub(super) fn add(&self, denial: &DeniedConnection) {
         self.add_message(denial.message("this role's hosts"));
     }
 

@@ -40,7 +40,7 @@ pub(super) fn apply_hunks(content: &[u8], hunks: &[Hunk]) -> Result<PatchedText,
     if let Some((one, other)) = overlaps {
         return Err(vec![(one.max(other) + 1, HunkProblem::Overlaps { other: one.min(other) + 1 })]);
     }
-    let mut writer = LineWriter::new(&file);
+    let mut writer = PatchedTextWriter::new(&file);
     let mut copied = 0;
     for (index, place) in ordered {
         writer.keep(&file.lines[copied..place.start]);
@@ -228,14 +228,14 @@ fn find_anchor(file: &PatchedFileLines<'_>, anchor: &str, from: usize) -> Option
 }
 
 /// Writes the lines of the new text.
-struct LineWriter<'a> {
+struct PatchedTextWriter<'a> {
     content: Vec<u8>,
     line_end: &'a [u8],
     /// True after a line without a line end, which needs one before another line follows.
     needs_end: bool,
 }
 
-impl<'a> LineWriter<'a> {
+impl<'a> PatchedTextWriter<'a> {
     fn new(file: &PatchedFileLines<'a>) -> Self {
         Self { content: file.byte_order_mark.to_vec(), line_end: file.line_end, needs_end: false }
     }

@@ -1,6 +1,6 @@
 //! Collects the matches of many files, in bounded memory, and renders the first in order.
 
-use super::matches::{FileMatches, OutputLineKind, RemainingAnswerSpace};
+use super::matches::{FileMatches, RemainingAnswerSpace, SearchOutputLineKind};
 use super::query::SearchQuery;
 use super::request::{SearchFiles, SearchMode, SearchResult, plural};
 use super::symbols::FileSymbols;
@@ -106,7 +106,7 @@ impl MatchCollector {
             if !file.lines.iter().any(|line| may_be_key_line(&line.text)) {
                 continue;
             }
-            let shown = || file.lines.iter().filter(|line| line.kind != OutputLineKind::Gap);
+            let shown = || file.lines.iter().filter(|line| line.kind != SearchOutputLineKind::Gap);
             // The key is empty where `start` itself is the one file searched.
             let path =
                 if file.key.is_empty() { Ok(start.clone()) } else { start.join(&relative_path(&file.key)) };

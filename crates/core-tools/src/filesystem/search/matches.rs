@@ -12,18 +12,18 @@ pub(super) struct FileMatches {
     /// The number of lines that match, kept or not.
     pub(super) matches: u64,
     /// The lines to show, without the path.
-    pub(super) lines: Vec<OutputLine>,
+    pub(super) lines: Vec<SearchOutputLine>,
 }
 
 /// A line to show.
-pub(super) struct OutputLine {
+pub(super) struct SearchOutputLine {
     pub(super) number: u64,
-    pub(super) kind: OutputLineKind,
+    pub(super) kind: SearchOutputLineKind,
     pub(super) text: String,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum OutputLineKind {
+pub(super) enum SearchOutputLineKind {
     Match,
     Context,
     /// A separator: lines are left out here.
@@ -96,12 +96,12 @@ impl FileMatches {
         }
         for line in &self.lines {
             let before = text.len();
-            if line.kind == OutputLineKind::Match && rendered.results == space.results {
+            if line.kind == SearchOutputLineKind::Match && rendered.results == space.results {
                 rendered.is_cut = true;
                 break;
             }
             // As `git grep --show-function` marks the line of the function.
-            if line.kind == OutputLineKind::Match
+            if line.kind == SearchOutputLineKind::Match
                 && let Some((first_line, signature)) =
                     symbols.and_then(|symbols| symbols.of_line(line.number))
                 && std::mem::replace(&mut last_symbol, first_line) != first_line
@@ -110,17 +110,17 @@ impl FileMatches {
                 let _ = writeln!(text, "{path}={first_line}={signature}");
             }
             let _ = match line.kind {
-                OutputLineKind::Match => writeln!(text, "{path}:{}:{}", line.number, line.text),
+                SearchOutputLineKind::Match => writeln!(text, "{path}:{}:{}", line.number, line.text),
                 // As `grep -n` marks lines of context.
-                OutputLineKind::Context => writeln!(text, "{path}-{}-{}", line.number, line.text),
-                OutputLineKind::Gap => writeln!(text, "--"),
+                SearchOutputLineKind::Context => writeln!(text, "{path}-{}-{}", line.number, line.text),
+                SearchOutputLineKind::Gap => writeln!(text, "--"),
             };
             if text.len() > space.bytes {
                 text.truncate(before);
                 rendered.is_cut = true;
                 break;
             }
-            rendered.results += usize::from(line.kind == OutputLineKind::Match);
+            rendered.results += usize::from(line.kind == SearchOutputLineKind::Match);
         }
         rendered
     }

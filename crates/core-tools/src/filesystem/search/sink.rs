@@ -5,7 +5,7 @@ use std::io;
 use grep_matcher::Matcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 
-use super::matches::{OutputLine, OutputLineKind};
+use super::matches::{SearchOutputLine, SearchOutputLineKind};
 use super::query::SearchQuery;
 use super::request::SearchMode;
 use super::shorten::{MAX_LINE_BYTES, shorten_line};
@@ -19,7 +19,7 @@ pub(super) struct SearchLineSink<'a> {
     query: &'a SearchQuery<'a>,
     /// The number of lines that match, kept or not.
     pub(super) matches: u64,
-    pub(super) lines: Vec<OutputLine>,
+    pub(super) lines: Vec<SearchOutputLine>,
     /// Bytes that `lines` take in the answer, roughly.
     pub(super) bytes: usize,
     /// True if a matching line has a NUL.
@@ -47,13 +47,17 @@ impl<'a> SearchLineSink<'a> {
         self.keeps_lines && self.matches <= self.query.max_results as u64 && self.bytes < MAX_TEXT_BYTES
     }
 
-    fn push(&mut self, number: Option<u64>, kind: OutputLineKind, text: String) {
+    fn push(&mut self, number: Option<u64>, kind: SearchOutputLineKind, text: String) {
         // A gap is kept only between two lines that are: never at the start or the end.
         if std::mem::take(&mut self.gap_pending) && !self.lines.is_empty() {
-            self.lines.push(OutputLine { number: 0, kind: OutputLineKind::Gap, text: String::new() });
+            self.lines.push(SearchOutputLine {
+                number: 0,
+                kind: SearchOutputLineKind::Gap,
+                text: String::new(),
+            });
         }
         self.bytes += text.len() + LINE_OVERHEAD_BYTES;
-        self.lines.push(OutputLine { number: number.unwrap_or(0), kind, text });
+        self.lines.push(SearchOutputLine { number: number.unwrap_or(0), kind, text });
     }
 }
 
@@ -76,7 +80,7 @@ impl Sink for SearchLineSink<'_> {
                     Ok(Some(found)) if line.len() > MAX_LINE_BYTES => found.start(),
                     _ => 0,
                 };
-                self.push(Some(number), OutputLineKind::Match, shorten_line(line, start));
+                self.push(Some(number), SearchOutputLineKind::Match, shorten_line(line, start));
             }
         }
         // For the paths alone one match will do. The token is checked rarely: an atomic load for every line shows.
@@ -86,7 +90,7 @@ impl Sink for SearchLineSink<'_> {
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         if self.has_room() {
-            self.push(context.line_number(), OutputLineKind::Context, shorten_line(context.bytes(), 0));
+            self.push(context.line_number(), SearchOutputLineKind::Context, shorten_line(context.bytes(), 0));
         }
         Ok(true)
     }

@@ -28,7 +28,7 @@ pub(super) struct StatementTokens {
 impl StatementTokens {
     /// Reads the tokens of `statement`, which is scanned with `standard_conforming_strings`.
     pub(super) fn read(statement: &str) -> Self {
-        let mut scanner = Scanner { rest: statement };
+        let mut scanner = TokenScanner { rest: statement };
         let mut tokens = Self::default();
         // The name before the current token, if it may be called by a parenthesis; and whether a dot stands before.
         let (mut last_name, mut is_behind_dot): (Option<String>, bool) = (None, false);
@@ -148,11 +148,11 @@ fn truncated(mut name: String) -> String {
 }
 
 /// The rest of a statement while its tokens are read.
-struct Scanner<'a> {
+struct TokenScanner<'a> {
     rest: &'a str,
 }
 
-impl<'a> Scanner<'a> {
+impl<'a> TokenScanner<'a> {
     /// Skips blanks and comments; comments in `/*` nest.
     fn skip_blanks(&mut self) {
         loop {

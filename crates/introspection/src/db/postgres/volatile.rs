@@ -8,7 +8,7 @@
 //! views that it reads. Not seen are: what the body of a function calls that its author declared `STABLE`, and casts that
 //! happen without being written. What a table's policies, defaults and triggers call belongs to the application.
 
-use super::super::{Action, Error};
+use super::super::{DbAction, Error};
 use super::tokens::StatementTokens;
 use sqlx::postgres::PgConnection;
 
@@ -150,7 +150,7 @@ FROM calls JOIN acting ON acting.oid = calls.oid ORDER BY 3, 1 LIMIT 1";
 pub(super) async fn refuse_acting_functions(
     connection: &mut PgConnection,
     statement: &str,
-    action: Action,
+    action: DbAction,
 ) -> Result<(), Error> {
     let tokens = StatementTokens::read(statement);
     let refused = |reason: String| Err(Error::NotPermitted { action, reason });
@@ -160,7 +160,7 @@ pub(super) async fn refuse_acting_functions(
     }
     // The lists go as parameters, so that the query has one plan and no text of the caller.
     let mut harmless: Vec<&str> = HARMLESS.to_vec();
-    if action == Action::Seed {
+    if action == DbAction::Seed {
         harmless.extend(HARMLESS_IN_SEEDS);
     }
     let found: Option<(String, bool, String)> = sqlx::query_as(ACTING_FUNCTIONS)

@@ -6,7 +6,7 @@
 
 use super::super::request::MAX_STATEMENT_BYTES;
 use super::super::statement::{first_word, is_ddl};
-use super::super::{Action, Error};
+use super::super::{DbAction, Error};
 use libsqlite3_sys as ffi;
 use sqlx::sqlite::SqliteConnection;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -130,9 +130,9 @@ impl ConnectionGuard {
             return Some(Error::Ddl);
         }
         let action = match mode {
-            AuthorizerMode::Seed => Action::Seed,
-            AuthorizerMode::Explain => Action::Explain,
-            AuthorizerMode::Query | AuthorizerMode::Internal => Action::Query,
+            AuthorizerMode::Seed => DbAction::Seed,
+            AuthorizerMode::Explain => DbAction::Explain,
+            AuthorizerMode::Query | AuthorizerMode::Internal => DbAction::Query,
         };
         Some(Error::NotPermitted { action, reason: operation.clone() })
     }
@@ -239,7 +239,7 @@ pub(super) fn not_a_query(statement: &str) -> Error {
         return Error::Ddl;
     }
     let reason = format!("`{}` reads no rows", first_word(statement));
-    Error::NotPermitted { action: Action::Query, reason }
+    Error::NotPermitted { action: DbAction::Query, reason }
 }
 
 /// The error for a statement that the authorizer permits and that is no seed.
@@ -248,7 +248,7 @@ pub(super) fn not_a_seed(statement: &str) -> Error {
         return Error::Ddl;
     }
     let reason = format!("`{}` changes no rows; see `query`", first_word(statement));
-    Error::NotPermitted { action: Action::Seed, reason }
+    Error::NotPermitted { action: DbAction::Seed, reason }
 }
 
 /// The longest text or blob, in bytes, in a row and within a statement.

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 const MAX_MAPPINGS: usize = 1024;
 
 /// A mapping of a `-shm` file.
-struct Mapping {
+struct ShmMapping {
     /// The address of the file that mapped it; 0 while the entry is free.
     owner: AtomicUsize,
     /// The first address, or 0 while the entry is being written.
@@ -27,8 +27,8 @@ struct Mapping {
     is_lost: AtomicBool,
 }
 
-static MAPPINGS: [Mapping; MAX_MAPPINGS] = [const {
-    Mapping {
+static MAPPINGS: [ShmMapping; MAX_MAPPINGS] = [const {
+    ShmMapping {
         owner: AtomicUsize::new(0),
         start: AtomicUsize::new(0),
         length: AtomicUsize::new(0),
@@ -38,14 +38,14 @@ static MAPPINGS: [Mapping; MAX_MAPPINGS] = [const {
 /// The number of entries that were ever in use: the others are not searched.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// The size of a page of memory, and the handler that was there before; absent if the handler could not be set.
-static INSTALLED: OnceLock<Option<Installed>> = OnceLock::new();
+static INSTALLED: OnceLock<Option<InstalledHandler>> = OnceLock::new();
 
-struct Installed {
+struct InstalledHandler {
     page_size: usize,
     previous: libc::sigaction,
 }
 
-fn used() -> &'static [Mapping] {
+fn used() -> &'static [ShmMapping] {
     &MAPPINGS[..USED.load(Ordering::SeqCst).min(MAX_MAPPINGS)]
 }
 
@@ -54,7 +54,7 @@ pub(super) fn install() -> bool {
     INSTALLED.get_or_init(set_handler).is_some()
 }
 
-fn set_handler() -> Option<Installed> {
+fn set_handler() -> Option<InstalledHandler> {
     // SAFETY: it only reads a setting.
     let page_size = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok()?;
     // SAFETY: all zeros is a valid action, and the next lines set what it consists of.
@@ -64,7 +64,7 @@ fn set_handler() -> Option<Installed> {
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     // SAFETY: both are live and initialised; the handler calls nothing that a handler may not call.
     let result = unsafe { libc::sigaction(libc::SIGBUS, &raw const action, &raw mut previous) };
-    (result == 0).then_some(Installed { page_size, previous })
+    (result == 0).then_some(InstalledHandler { page_size, previous })
 }
 
 /// Lists the mapping of `length` bytes at `start`, which `owner` uses. Returns false if the table is full.
@@ -152,7 +152,12 @@ fn replace_mapping(address: usize, page_size: usize) -> bool {
 
 /// Has the previous handler deal with a signal. The default is set again where there was none: the access is then repeated
 /// and ends the process.
-fn pass_on(installed: Option<&Installed>, signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+fn pass_on(
+    installed: Option<&InstalledHandler>,
+    signal: c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut c_void,
+) {
     let previous = installed.map(|installed| &installed.previous);
     let handler = previous.map_or(libc::SIG_DFL, |action| action.sa_sigaction);
     if handler == libc::SIG_DFL || handler == libc::SIG_IGN {

@@ -13,7 +13,7 @@ use super::deadline::{StatementStopSteps, run_bounded};
 use super::response::{DbResponse, SeedReport};
 use super::rows::RowCollector;
 use super::value::{self, ValueCell};
-use super::{Action, Databases, DbBridge, Error, Rows};
+use super::{Databases, DbAction, DbBridge, Error, QueryRows};
 use futures_util::TryStreamExt;
 use guard::{AuthorizerMode, ConnectionGuard};
 use pinned_file::PinnedFile;
@@ -54,14 +54,16 @@ pub(super) async fn run(
         let file = PinnedFile::open(databases, path, request)?;
         let mut database = OpenDatabase::open(file, request, Arc::clone(&guard)).await?;
         let response = match request.action {
-            Action::Schema => {
+            DbAction::Schema => {
                 schema::schema(database.connection()?, &request.payload).await.map(DbResponse::Schema)
             }
-            Action::Query => query(&mut database, request, AuthorizerMode::Query).await.map(DbResponse::Rows),
-            Action::Explain => {
+            DbAction::Query => {
+                query(&mut database, request, AuthorizerMode::Query).await.map(DbResponse::Rows)
+            }
+            DbAction::Explain => {
                 query(&mut database, request, AuthorizerMode::Explain).await.map(DbResponse::Rows)
             }
-            Action::Seed => seed(&mut database, request).await.map(DbResponse::Seed),
+            DbAction::Seed => seed(&mut database, request).await.map(DbResponse::Seed),
         };
         // Rows that were found with an empty index are none, whatever the engine says of them.
         let response = match database.has_lost_index().await {
@@ -95,7 +97,7 @@ pub(super) async fn run(
 impl OpenDatabase {
     /// Opens the file, read only unless the request is a seed, and restricts the connection.
     async fn open(file: PinnedFile, request: &DbBridge, guard: Arc<ConnectionGuard>) -> Result<Self, Error> {
-        let seeds = request.action == Action::Seed;
+        let seeds = request.action == DbAction::Seed;
         let mut options = SqliteConnectOptions::new()
             .filename(file.path())
             .create_if_missing(false)
@@ -165,7 +167,11 @@ fn lost_connection() -> Error {
     Error::engine_message("the connection was lost while the statement was prepared")
 }
 
-async fn query(database: &mut OpenDatabase, request: &DbBridge, mode: AuthorizerMode) -> Result<Rows, Error> {
+async fn query(
+    database: &mut OpenDatabase,
+    request: &DbBridge,
+    mode: AuthorizerMode,
+) -> Result<QueryRows, Error> {
     let statement = request.statement()?;
     let limit = request.row_limit()?;
     let mut prepared = database.prepare(statement, mode).await?;

@@ -1,6 +1,6 @@
 //! The database file, in a folder that is held open.
 
-use super::super::{Action, Databases, DbBridge, Error};
+use super::super::{Databases, DbAction, DbBridge, Error};
 use std::path::{Path, PathBuf};
 
 /// A file that SQLite may open as long as this value lives.
@@ -49,7 +49,7 @@ impl PinnedFile {
         // `locate` accepts a path that does not exist; this fails for it, with a hint at a similar name.
         located.metadata().map_err(failed)?;
         let target = located.target().map_err(failed)?;
-        let changes = request.action == Action::Seed && !request.dry_run;
+        let changes = request.action == DbAction::Seed && !request.dry_run;
         let display_name = located.display_path();
         #[cfg(target_os = "linux")]
         {

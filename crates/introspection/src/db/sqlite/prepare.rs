@@ -1,7 +1,7 @@
 //! The preparation of a statement, without running it: how many there are, their columns and parameters.
 #![allow(unsafe_code, reason = "sqlx prepares only what it runs")]
 
-use super::super::{Column, Error};
+use super::super::{Error, ResultColumn};
 use super::guard::is_lock_code;
 use libsqlite3_sys as ffi;
 use sqlx::sqlite::{LockedSqliteHandle, SqliteConnection};
@@ -13,7 +13,7 @@ pub(super) struct PreparedText {
     /// The number of statements.
     pub(super) statements: usize,
     /// The columns of the last statement.
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<ResultColumn>,
     /// The number of its parameters.
     pub(super) parameters: usize,
     /// No statement changes the database directly. That is true of `ATTACH` and `BEGIN` too, so it is no protection: the
@@ -93,7 +93,7 @@ fn prepare_all(locked: &mut LockedSqliteHandle<'_>, text: &str) -> Result<Prepar
                         }
                     };
                     let name = text(ffi::sqlite3_column_name(statement, index));
-                    Column { name, kind: text(ffi::sqlite3_column_decltype(statement, index)) }
+                    ResultColumn { name, kind: text(ffi::sqlite3_column_decltype(statement, index)) }
                 })
                 .collect();
             ffi::sqlite3_finalize(statement);

@@ -2,7 +2,7 @@
 
 use super::super::Error;
 use super::super::schema::{
-    DatabaseSchema, ForeignKey, Index, TableColumn, TableSchema, key_action, matches_pattern,
+    DatabaseSchema, ForeignKey, TableColumn, TableIndex, TableSchema, key_action, matches_pattern,
 };
 use super::definition::{TableDefinition, index_predicate};
 use sqlx::AssertSqlSafe;
@@ -95,7 +95,7 @@ async fn describe(connection: &mut SqliteConnection, table: &mut TableSchema) ->
         .bind(&name)
         .fetch_all(&mut *connection)
         .await?;
-        table.indexes.push(Index { name, columns, unique, predicate });
+        table.indexes.push(TableIndex { name, columns, unique, predicate });
     }
     type KeyRow = (i64, String, String, Option<String>, String, String);
     let keys: Vec<KeyRow> = sqlx::query_as(

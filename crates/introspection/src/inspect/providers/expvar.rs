@@ -7,7 +7,7 @@ use crate::inspect::http::{self, MAX_BYTES};
 use crate::inspect::proc;
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
 use crate::inspect::state_value::ProviderError;
-use crate::inspect::target::{LanguageRuntime, Process, Url};
+use crate::inspect::target::{LanguageRuntime, Process, TargetUrl};
 use std::path::Path;
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl Provider for ExpvarProvider {
 /// Fetches the variables from the first port of the process that serves them.
 async fn fetch(process: &Process) -> Option<(u16, Vec<u8>)> {
     for address in process.local_ports().into_iter().take(MAX_PORTS) {
-        let url = Url::local("http", address, PATH);
+        let url = TargetUrl::local("http", address, PATH);
         let body = http::get_within(&url, &[address], MAX_BYTES, PORT_TIMEOUT).await;
         if let Some(body) = body.ok().filter(|body| body.trim_ascii_start().starts_with(b"{")) {
             return Some((address.port(), body));

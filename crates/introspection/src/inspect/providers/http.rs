@@ -4,13 +4,13 @@ use crate::inspect::Error;
 use crate::inspect::http::{self, MAX_BYTES};
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
 use crate::inspect::state_value::ProviderError;
-use crate::inspect::target::{InspectTarget, TargetError, Url, behind};
+use crate::inspect::target::{InspectTarget, TargetError, TargetUrl, behind};
 use std::net::SocketAddr;
 
 /// Answers from a JSON document that the application serves.
 pub(in crate::inspect) struct HttpProvider {
     /// The URL of the settings. It may hold a secret, so messages show host and port only.
-    pub(in crate::inspect) url: Option<Url>,
+    pub(in crate::inspect) url: Option<TargetUrl>,
 }
 
 impl Provider for HttpProvider {
@@ -52,7 +52,7 @@ impl Provider for HttpProvider {
 }
 
 /// Resolves the host of a URL of the settings.
-async fn resolve(url: &Url) -> Result<Vec<SocketAddr>, Error> {
+async fn resolve(url: &TargetUrl) -> Result<Vec<SocketAddr>, Error> {
     let addresses = tokio::net::lookup_host((url.host(), url.port())).await;
     let failed = |error| Error::Http {
         location: format!("http://{}", url.authority()),

@@ -154,7 +154,7 @@ mod proto {
 /// A profile: stacks, and several values for each.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Profile {
+pub struct PprofProfile {
     /// The name and the unit of each value: `cpu` and `nanoseconds`, `inuse_space` and `bytes`.
     pub kinds: Vec<(String, String)>,
     /// The distance between two samples, in the unit of the samples, or 0 where the profile has none.
@@ -162,19 +162,19 @@ pub struct Profile {
     /// The time that the profile covers, in nanoseconds, or 0 where the profile has none.
     pub duration_ns: i64,
     frames: Vec<ProfiledFunction>,
-    samples: Vec<Sample>,
+    samples: Vec<PprofSample>,
 }
 
 /// A stack of indices into the frames, outermost first, with its values.
 #[derive(Clone, Debug)]
-struct Sample {
+struct PprofSample {
     stack: Vec<usize>,
     /// The line that ran in the innermost function.
     line: Option<u32>,
     values: Vec<i64>,
 }
 
-impl Profile {
+impl PprofProfile {
     /// Builds the tree of the value called `kind`, each multiplied by `factor` and divided by `divisor`. Negative
     /// values are left out.
     pub fn tree(&self, kind: &str, factor: u64, divisor: u64) -> CallTree {
@@ -212,7 +212,7 @@ impl Profile {
 ///
 /// # Errors
 /// The bytes are no such profile, or have more than 64 MiB.
-pub fn read(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
+pub fn read(bytes: &[u8]) -> Result<PprofProfile, MalformedProfile> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return parse(bytes);
     }
@@ -227,7 +227,7 @@ pub fn read(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
     parse(&plain)
 }
 
-fn parse(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
+fn parse(bytes: &[u8]) -> Result<PprofProfile, MalformedProfile> {
     let proto = proto::Profile::read(bytes)
         .map_err(|error| MalformedProfile::new(FORMAT, format!("it is cut off, or no profile: {error}")))?;
     // The schema demands that the table begins with the empty string. Without this check nearly every short text is a
@@ -280,14 +280,14 @@ fn parse(bytes: &[u8]) -> Result<Profile, MalformedProfile> {
         }
         let leaf = sample.location_id.first().and_then(|id| locations.get(id)?.first());
         let line = leaf.and_then(|leaf| u32::try_from(leaf.line).ok());
-        samples.push(Sample { stack, line, values: sample.value.clone() });
+        samples.push(PprofSample { stack, line, values: sample.value.clone() });
     }
     let kinds = proto
         .sample_type
         .iter()
         .map(|kind| (string(kind.name).into_owned(), string(kind.unit).into_owned()))
         .collect();
-    Ok(Profile { kinds, period: proto.period, duration_ns: proto.duration_nanos, frames, samples })
+    Ok(PprofProfile { kinds, period: proto.period, duration_ns: proto.duration_nanos, frames, samples })
 }
 
 #[cfg(test)]

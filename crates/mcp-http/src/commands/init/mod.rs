@@ -34,7 +34,7 @@ pub(crate) fn run(settings: &Settings, arguments: &InitArgs) -> Result<ExitCode,
     if !paths.unit_makes_logs {
         make_folder(&paths.logs, &owner)?;
     }
-    let mut files = NewFiles::default();
+    let mut files = InitFiles::default();
     files.write(&paths.config, &texts::configuration(settings, arguments, &paths), &owner)?;
     files.write(&paths.policy, role_policy::BUILTIN, &owner)?;
     // The lock beside it, too: whoever makes the next token opens it.
@@ -90,9 +90,9 @@ fn make_folder(path: &Path, owner: &FileOwner) -> Result<(), InitError> {
 
 /// The files that were written. Dropping it removes them: half of a set-up would be in the way of the next attempt.
 #[derive(Default)]
-struct NewFiles(Vec<PathBuf>);
+struct InitFiles(Vec<PathBuf>);
 
-impl NewFiles {
+impl InitFiles {
     /// Writes a file that only its owner can read. One that is there is an error.
     #[allow(clippy::disallowed_methods, reason = "the operator names the folder, and no client reaches it")]
     fn write(&mut self, path: &Path, text: &str, owner: &FileOwner) -> Result<(), InitError> {
@@ -110,7 +110,7 @@ impl NewFiles {
     }
 }
 
-impl Drop for NewFiles {
+impl Drop for InitFiles {
     #[allow(clippy::disallowed_methods, reason = "files that it has made itself")]
     fn drop(&mut self) {
         for path in &self.0 {

@@ -9,7 +9,7 @@ use crate::state::App;
 use maud::{Markup, html};
 
 /// A resource, of which a part is used.
-struct Resource {
+struct MeteredResource {
     name: String,
     /// The used share, from 0 to 1.
     used: f64,
@@ -17,7 +17,7 @@ struct Resource {
     free: String,
 }
 
-impl Resource {
+impl MeteredResource {
     /// Returns a resource that is counted; none where there is no limit.
     fn counted(name: &str, (used, total): (u64, u64), what: &str) -> Option<Self> {
         let free = total.saturating_sub(used);
@@ -54,26 +54,26 @@ pub(super) fn section(app: App) -> Markup {
     layout::section("headroom", "Headroom of this machine", &content)
 }
 
-fn resources(app: App, machine: &MachineState) -> Vec<Resource> {
+fn resources(app: App, machine: &MachineState) -> Vec<MeteredResource> {
     let mut resources = Vec::new();
     if let Some(busy) = machine.busy_processors {
         let count = machine.processors;
         let all = if count == 1 { "processor".to_owned() } else { format!("{count} processors") };
-        resources.push(Resource {
+        resources.push(MeteredResource {
             name: "Processors".to_owned(),
             used: busy / as_f64(count as u64),
             free: format!("{} of {all} busy", format::number(busy)),
         });
     }
     if let (Some(total), Some(available)) = (machine.memory_total, machine.memory_available) {
-        resources.push(Resource {
+        resources.push(MeteredResource {
             name: "Memory".to_owned(),
             used: 1.0 - as_f64(available) / as_f64(total),
             free: format!("{} of {} free", format::space(available), format::space(total)),
         });
     }
     for disk in DiskSpace::of(&app.disk_paths) {
-        resources.push(Resource {
+        resources.push(MeteredResource {
             name: format!("Disk of {}", disk.path.display()),
             used: 1.0 - as_f64(disk.available) / as_f64(disk.total.max(1)),
             free: format!("{} of {} free", format::space(disk.available), format::space(disk.total)),
@@ -83,12 +83,12 @@ fn resources(app: App, machine: &MachineState) -> Vec<Resource> {
     let connections = u64::try_from(app.metrics.connections.get()).unwrap_or(0);
     let descriptors = ProcessUsage::now().descriptors();
     let counted = [
-        Resource::counted("Calls", capacity.calls, "running"),
-        Resource::counted("Programs", capacity.programs, "running"),
-        Resource::counted("Queue of calls", capacity.queue, "waiting"),
-        Resource::counted("Connections", (connections, app.max_connections as u64), "open"),
-        Resource::counted("Sessions", (app.sessions.count() as u64, app.max_sessions as u64), "open"),
-        descriptors.and_then(|descriptors| Resource::counted("Files", descriptors, "open")),
+        MeteredResource::counted("Calls", capacity.calls, "running"),
+        MeteredResource::counted("Programs", capacity.programs, "running"),
+        MeteredResource::counted("Queue of calls", capacity.queue, "waiting"),
+        MeteredResource::counted("Connections", (connections, app.max_connections as u64), "open"),
+        MeteredResource::counted("Sessions", (app.sessions.count() as u64, app.max_sessions as u64), "open"),
+        descriptors.and_then(|descriptors| MeteredResource::counted("Files", descriptors, "open")),
     ];
     resources.extend(counted.into_iter().flatten());
     resources

@@ -125,17 +125,17 @@ pub(super) fn section(id: &str, title: &str, content: &Markup) -> Markup {
 }
 
 /// A cell of a table.
-pub(super) struct Cell {
+pub(super) struct TableCell {
     class: &'static str,
     content: Markup,
 }
 
 /// Returns a cell with this content.
-pub(super) fn cell(content: impl maud::Render) -> Cell {
-    Cell { class: "", content: html! { (content) } }
+pub(super) fn cell(content: impl maud::Render) -> TableCell {
+    TableCell { class: "", content: html! { (content) } }
 }
 
-impl Cell {
+impl TableCell {
     /// Sets the class of the cell: `name` and `time` stay on one line.
     pub(super) fn class(mut self, class: &'static str) -> Self {
         self.class = class;
@@ -144,17 +144,17 @@ impl Cell {
 }
 
 /// Renders the table of a section as [`table`] does. On a narrow screen several values stand in a line.
-pub(super) fn compact_table(section_id: &str, columns: &[&str], rows: &[Vec<Cell>]) -> Markup {
+pub(super) fn compact_table(section_id: &str, columns: &[&str], rows: &[Vec<TableCell>]) -> Markup {
     styled_table(section_id, "stacks compact", columns, rows)
 }
 
 /// Renders the table of a section, or "None." where it has no rows. On a narrow screen each row becomes a block, in which each
 /// value has the name of its column; the roles keep it a table for screen readers.
-pub(super) fn table(section_id: &str, columns: &[&str], rows: &[Vec<Cell>]) -> Markup {
+pub(super) fn table(section_id: &str, columns: &[&str], rows: &[Vec<TableCell>]) -> Markup {
     styled_table(section_id, "stacks", columns, rows)
 }
 
-fn styled_table(section_id: &str, class: &str, columns: &[&str], rows: &[Vec<Cell>]) -> Markup {
+fn styled_table(section_id: &str, class: &str, columns: &[&str], rows: &[Vec<TableCell>]) -> Markup {
     if rows.is_empty() {
         return html! { p class="faint" { "None." } };
     }

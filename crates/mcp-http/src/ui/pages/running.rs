@@ -5,7 +5,7 @@ use super::format;
 use super::layout::PageEndButton;
 use crate::activity::{CurrentUse, MachineState};
 use crate::call_words::explain_wait;
-use crate::recent_calls::RunningCall;
+use crate::recent_calls::ActiveCall;
 use crate::state::App;
 use maud::{Markup, html};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const BUSY_SHARE: f64 = 0.9;
 const IDLE_PROCESSORS: f64 = 0.05;
 
 /// Renders the calls, or "None." where there are none.
-pub(super) fn list(app: App, viewer: &PageViewer, calls: &[Arc<RunningCall>]) -> Markup {
+pub(super) fn list(app: App, viewer: &PageViewer, calls: &[Arc<ActiveCall>]) -> Markup {
     if calls.is_empty() {
         return html! { p class="faint" { "None." } };
     }
@@ -42,12 +42,12 @@ pub(super) fn list(app: App, viewer: &PageViewer, calls: &[Arc<RunningCall>]) ->
     }
 }
 
-fn stop_button(call: &RunningCall) -> StopButton<'_> {
+fn stop_button(call: &ActiveCall) -> StopButton<'_> {
     StopButton { call, number: call.number.to_string() }
 }
 
 struct StopButton<'a> {
-    call: &'a RunningCall,
+    call: &'a ActiveCall,
     number: String,
 }
 
@@ -64,7 +64,7 @@ impl StopButton<'_> {
 }
 
 /// Says what a call does at the moment, and why it is not over.
-fn explain(app: App, call: &RunningCall, machine: &MachineState) -> String {
+fn explain(app: App, call: &ActiveCall, machine: &MachineState) -> String {
     if let Some(reason) = call.waits_for() {
         return explain_wait(&call.principal, reason);
     }

@@ -3,7 +3,7 @@
 use super::super::html_response;
 use super::super::viewer::PageViewer;
 use super::format;
-use super::layout::{Cell, NavigationPage, cell, form_secret, page, said, section, table};
+use super::layout::{NavigationPage, TableCell, cell, form_secret, page, said, section, table};
 use super::query::PageQuery;
 use crate::auth::token_usage::{TokenUse, TokenUses};
 use crate::auth::tokens::ActiveToken;
@@ -96,7 +96,7 @@ fn summary(tokens: &[&ActiveToken], now: SystemTime) -> Markup {
     }
 }
 
-fn row(token: &ActiveToken, used: Option<&TokenUse>, now: SystemTime, viewer: &PageViewer) -> Vec<Cell> {
+fn row(token: &ActiveToken, used: Option<&TokenUse>, now: SystemTime, viewer: &PageViewer) -> Vec<TableCell> {
     let left = token.expires_at.and_then(|end| Some((end, end.duration_since(now).ok()?)));
     let since = |at: u64| {
         let ago = now.duration_since(SystemTime::UNIX_EPOCH + Duration::from_secs(at)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! [`Handover`]: what one process gives another to run a command in its place.
+//! [`CommandHandover`]: what one process gives another to run a command in its place.
 
 use rustix::cmsg_space;
 use rustix::io::IoSliceMut;
@@ -21,7 +21,7 @@ const DESCRIPTORS: u8 = b'F';
 
 /// The folder, the arguments and the variables of a command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Handover {
+pub(super) struct CommandHandover {
     /// The folder to run in.
     pub(super) folder: PathBuf,
     /// The arguments of this program.
@@ -30,7 +30,7 @@ pub(super) struct Handover {
     pub(super) variables: Vec<(OsString, OsString)>,
 }
 
-impl Handover {
+impl CommandHandover {
     /// Sends the standard streams and this.
     pub(super) fn send(&self, mut socket: &UnixStream, streams: [BorrowedFd<'_>; 3]) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(3))];
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn streams_arguments_and_variables_arrive_as_they_were() {
         let (near, far) = UnixStream::pair().unwrap();
-        let handover = Handover {
+        let handover = CommandHandover {
             folder: PathBuf::from("/a b"),
             arguments: vec!["exec".into(), OsString::from_vec(vec![0xff, b'x']), OsString::new()],
             variables: vec![("A".into(), "1=2".into())],
@@ -136,7 +136,7 @@ mod tests {
         file.write_all(b"0123456789").unwrap();
         file.seek(SeekFrom::Start(4)).unwrap();
         handover.send(&near, [file.as_fd(), near.as_fd(), near.as_fd()]).unwrap();
-        let (streams, received) = Handover::receive(&far).unwrap();
+        let (streams, received) = CommandHandover::receive(&far).unwrap();
         assert_eq!(received, handover);
         // The same open file, at its position.
         let mut text = String::new();
@@ -149,6 +149,6 @@ mod tests {
         let (near, far) = UnixStream::pair().unwrap();
         (&near).write_all(b"F\0\0\0\x01").unwrap();
         drop(near);
-        assert!(Handover::receive(&far).is_err());
+        assert!(CommandHandover::receive(&far).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! `exec-holder`: the process of a session that becomes `exec` in the place of the one that waits for it.
 
-use super::handover::Handover;
+use super::handover::CommandHandover;
 use crate::error::Error;
 use clap::Args;
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ const SESSION_PREFIXES: [&str; 2] = ["CORETOOLS_SESSION", "PROCESS_RUNNER_RUN"];
 pub(crate) fn hold(arguments: &HolderArguments) -> Result<ExitCode, Error> {
     let socket = UnixStream::connect(&arguments.socket)
         .map_err(Error::system("cannot reach the process that waits for the command"))?;
-    let ([input, output, errors], handover) = Handover::receive(&socket)
+    let ([input, output, errors], handover) = CommandHandover::receive(&socket)
         .map_err(Error::system("cannot receive the command from the process that waits for it"))?;
     drop(socket);
     let executable = std::env::current_exe()

@@ -18,7 +18,7 @@ use core_tools::sessions::{
     ErrorCode, NewSession, SessionStarted, SupervisorClient, SupervisorHostKind, SupervisorRequest,
     SupervisorStatus,
 };
-use handover::Handover;
+use handover::CommandHandover;
 use process_runner::ForegroundEnd;
 use report::CommandEndReport;
 use role_policy::Caller;
@@ -43,9 +43,9 @@ const FLAG: &str = "--keep-background";
 const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// A socket beside the supervisor's, which is removed when this is dropped.
-struct SocketFile(PathBuf);
+struct BackgroundSocketFile(PathBuf);
 
-impl Drop for SocketFile {
+impl Drop for BackgroundSocketFile {
     #[allow(clippy::disallowed_methods, reason = "the socket that this process has made")]
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
@@ -99,7 +99,7 @@ async fn run_in_session(
     let state = sessions::state_folder(settings)?;
     let client = SupervisorClient::new(state.clone());
     check_supervisor(&client).await?;
-    let socket = SocketFile(state.join(socket_name()));
+    let socket = BackgroundSocketFile(state.join(socket_name()));
     let listener = UnixListener::bind(&socket.0)
         .map_err(Error::system(format!("cannot make the socket {}", socket.0.display())))?;
     let executable = std::env::current_exe()
@@ -118,7 +118,7 @@ async fn run_in_session(
     let started = client.ask(&SupervisorRequest::New(Box::new(new))).await?;
     let started: SessionStarted = serde_json::from_value(started)?;
 
-    let handover = Handover {
+    let handover = CommandHandover {
         folder: folder.to_owned(),
         arguments: arguments_of_session(std::env::args_os().skip(1), &socket.0),
         variables: std::env::vars_os().collect(),

@@ -44,14 +44,14 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
 ];
 
 /// A path that is mounted in the new root.
-struct Bind<'a> {
+struct BindMount<'a> {
     path: &'a Path,
     writable: bool,
 }
 
 /// The contents of a new root.
 pub(super) struct MountPlan<'a> {
-    binds: Vec<Bind<'a>>,
+    binds: Vec<BindMount<'a>>,
     links: Vec<(PathBuf, PathBuf)>,
     private_temporary: bool,
     writable_proc: bool,
@@ -63,7 +63,7 @@ impl<'a> MountPlan<'a> {
         let grants = confinement.grants().iter();
         let mut binds: Vec<_> = grants
             .filter(|grant| grant.path != Path::new("/proc") && grant.path != Path::new(SHARED_MEMORY))
-            .map(|grant| Bind { path: &grant.path, writable: grant.write })
+            .map(|grant| BindMount { path: &grant.path, writable: grant.write })
             .collect();
         // A folder before what lies in it.
         binds.sort_by(|one, other| one.path.cmp(other.path));
@@ -87,7 +87,7 @@ impl<'a> MountPlan<'a> {
             mount_at(root_fd, Path::new(TEMPORARY), memory_file_system("1777", size)?.as_fd())?;
         }
         mount_at(root_fd, Path::new(SHARED_MEMORY), memory_file_system("1777", size)?.as_fd())?;
-        let terminals = Bind { path: Path::new(TERMINALS), writable: false };
+        let terminals = BindMount { path: Path::new(TERMINALS), writable: false };
         for bind in self.binds.iter().chain([&terminals]) {
             bind.mount(root_fd)?;
         }
@@ -105,7 +105,7 @@ impl<'a> MountPlan<'a> {
     }
 }
 
-impl Bind<'_> {
+impl BindMount<'_> {
     /// Mounts the path in `root`. A path that does not exist, or that has become a link, is left out.
     fn mount(&self, root: BorrowedFd<'_>) -> io::Result<()> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;

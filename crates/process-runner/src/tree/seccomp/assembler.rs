@@ -28,15 +28,15 @@ const X32: u32 = 0x4000_0000;
 
 /// A system call that fails with `errno` if all tests of its arguments hold.
 #[derive(Clone, Debug)]
-pub(super) struct Refusal {
+pub(super) struct SystemCallRefusal {
     pub(super) call: u32,
     pub(super) errno: u16,
-    pub(super) tests: Vec<ArgumentTest>,
+    pub(super) tests: Vec<SystemCallArgumentTest>,
 }
 
 /// A test of one half of an argument, after `mask` was applied to it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ArgumentTest {
+pub(super) struct SystemCallArgumentTest {
     pub(super) argument: u32,
     pub(super) half: ArgumentHalf,
     pub(super) mask: u32,
@@ -59,11 +59,11 @@ pub(super) enum Comparison {
 
 /// Returns the program that refuses the calls of `refusals` and allows all others. Calls of another architecture (such
 /// as those of a 32-bit program) end the process, because their numbers mean other calls.
-pub(super) fn assemble(architecture: u32, refusals: &[Refusal]) -> Vec<libc::sock_filter> {
+pub(super) fn assemble(architecture: u32, refusals: &[SystemCallRefusal]) -> Vec<libc::sock_filter> {
     let mut refusals = refusals.to_vec();
     // Stable: refusals of one call keep their order.
     refusals.sort_by_key(|refusal| refusal.call);
-    let groups: Vec<&[Refusal]> = refusals.chunk_by(|one, other| one.call == other.call).collect();
+    let groups: Vec<&[SystemCallRefusal]> = refusals.chunk_by(|one, other| one.call == other.call).collect();
     let mut program = vec![
         statement(LOAD, ARCHITECTURE_OFFSET),
         jump(JUMP_EQUAL, architecture, 1, 0),
@@ -81,7 +81,7 @@ pub(super) fn assemble(architecture: u32, refusals: &[Refusal]) -> Vec<libc::soc
 }
 
 /// Returns the code that finds the number among the calls of `groups`, which are sorted by number.
-fn search(groups: &[&[Refusal]]) -> Vec<libc::sock_filter> {
+fn search(groups: &[&[SystemCallRefusal]]) -> Vec<libc::sock_filter> {
     match groups {
         [] => vec![statement(RETURN, ALLOW)],
         [group] => match_call(group),
@@ -100,7 +100,7 @@ fn search(groups: &[&[Refusal]]) -> Vec<libc::sock_filter> {
 }
 
 /// Returns the code that refuses one call, by the first of its refusals whose tests all hold.
-fn match_call(group: &[Refusal]) -> Vec<libc::sock_filter> {
+fn match_call(group: &[SystemCallRefusal]) -> Vec<libc::sock_filter> {
     let mut code = Vec::new();
     for refusal in group {
         let mut tests = Vec::new();
@@ -130,7 +130,7 @@ fn match_call(group: &[Refusal]) -> Vec<libc::sock_filter> {
 /// A target that stands for the code after the refusal.
 const FAILED: u8 = u8::MAX;
 
-fn match_argument(test: &ArgumentTest) -> [libc::sock_filter; 3] {
+fn match_argument(test: &SystemCallArgumentTest) -> [libc::sock_filter; 3] {
     let low_offset = if cfg!(target_endian = "little") { 0 } else { 4 };
     let half_offset = match test.half {
         ArgumentHalf::Low => low_offset,
@@ -165,7 +165,7 @@ pub(super) mod tests {
         architecture: u32,
         call: u32,
         arguments: [u64; 6],
-    ) -> (Verdict, usize) {
+    ) -> (SeccompVerdict, usize) {
         let word = |offset: u32| match offset {
             NUMBER_OFFSET => call,
             ARCHITECTURE_OFFSET => architecture,
@@ -195,7 +195,7 @@ pub(super) mod tests {
                 }
                 JUMP_EQUAL => accumulator == instruction.k,
                 JUMP_GREATER_OR_EQUAL => accumulator >= instruction.k,
-                RETURN => return (Verdict::of(instruction.k), steps),
+                RETURN => return (SeccompVerdict::of(instruction.k), steps),
                 code => panic!("{code:#x}"),
             };
             at += usize::from(if holds { instruction.jt } else { instruction.jf });
@@ -203,13 +203,13 @@ pub(super) mod tests {
     }
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub(in super::super) enum Verdict {
+    pub(in super::super) enum SeccompVerdict {
         Allowed,
         Errno(u16),
         Killed,
     }
 
-    impl Verdict {
+    impl SeccompVerdict {
         fn of(value: u32) -> Self {
             match value {
                 ALLOW => Self::Allowed,
@@ -226,22 +226,22 @@ pub(super) mod tests {
         ) {
             let refusals: Vec<_> = refused
                 .iter()
-                .map(|(call, errno)| Refusal { call: *call, errno: *errno, tests: Vec::new() })
+                .map(|(call, errno)| SystemCallRefusal { call: *call, errno: *errno, tests: Vec::new() })
                 .collect();
             let program = assemble(1, &refusals);
             for call in 0..470 {
-                let expected = refused.get(&call).map_or(Verdict::Allowed, |errno| Verdict::Errno(*errno));
+                let expected = refused.get(&call).map_or(SeccompVerdict::Allowed, |errno| SeccompVerdict::Errno(*errno));
                 let (verdict, steps) = run(&program, 1, call, [0; 6]);
                 assert_eq!(verdict, expected);
                 assert!(steps < 30, "{steps}");
-                assert_eq!(run(&program, 2, call, [0; 6]).0, Verdict::Killed);
+                assert_eq!(run(&program, 2, call, [0; 6]).0, SeccompVerdict::Killed);
             }
         }
     }
 
     #[test]
     fn all_tests_of_one_refusal_must_hold_and_the_first_refusal_that_holds_counts() {
-        let test = |argument, half, comparison, value| ArgumentTest {
+        let test = |argument, half, comparison, value| SystemCallArgumentTest {
             argument,
             half,
             mask: 0xff,
@@ -249,7 +249,7 @@ pub(super) mod tests {
             value,
         };
         let refusals = [
-            Refusal {
+            SystemCallRefusal {
                 call: 7,
                 errno: 1,
                 tests: vec![
@@ -257,13 +257,17 @@ pub(super) mod tests {
                     test(1, ArgumentHalf::High, Comparison::NotEqual, 0),
                 ],
             },
-            Refusal { call: 7, errno: 2, tests: vec![test(2, ArgumentHalf::Low, Comparison::Equal, 9)] },
+            SystemCallRefusal {
+                call: 7,
+                errno: 2,
+                tests: vec![test(2, ArgumentHalf::Low, Comparison::Equal, 9)],
+            },
         ];
         let program = assemble(1, &refusals);
         let verdict = |arguments| run(&program, 1, 7, arguments).0;
-        assert_eq!(verdict([0x103, 1 << 32, 0, 0, 0, 0]), Verdict::Errno(1));
-        assert_eq!(verdict([3, 1, 0, 0, 0, 0]), Verdict::Allowed);
-        assert_eq!(verdict([4, 1 << 32, 0, 0, 0, 0]), Verdict::Allowed);
-        assert_eq!(verdict([4, 1 << 32, 9, 0, 0, 0]), Verdict::Errno(2));
+        assert_eq!(verdict([0x103, 1 << 32, 0, 0, 0, 0]), SeccompVerdict::Errno(1));
+        assert_eq!(verdict([3, 1, 0, 0, 0, 0]), SeccompVerdict::Allowed);
+        assert_eq!(verdict([4, 1 << 32, 0, 0, 0, 0]), SeccompVerdict::Allowed);
+        assert_eq!(verdict([4, 1 << 32, 9, 0, 0, 0]), SeccompVerdict::Errno(2));
     }
 }

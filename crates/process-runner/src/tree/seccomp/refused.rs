@@ -4,7 +4,7 @@
 //! agents refuse, reduced to what a build or a test run does without. A call that only a capability allows is listed
 //! as well if the kernel had faults in it, or if it can be used in a user namespace.
 
-use super::assembler::{ArgumentHalf, ArgumentTest, Comparison, Refusal};
+use super::assembler::{ArgumentHalf, Comparison, SystemCallArgumentTest, SystemCallRefusal};
 use crate::confine::{ConfinementLevel, SystemCallPermission};
 
 // Calls that came after 2019 have the same number on every architecture. The crate `libc` does not name all of them
@@ -171,12 +171,12 @@ pub(super) fn refusals(
     level: ConfinementLevel,
     permissions: &[SystemCallPermission],
     network: bool,
-) -> Vec<Refusal> {
+) -> Vec<SystemCallRefusal> {
     let is_allowed = |permission| permissions.contains(&permission);
     let mut refusals = Vec::new();
-    let mut refuse = |errno: libc::c_int, call: libc::c_long, tests: &[ArgumentTest]| {
+    let mut refuse = |errno: libc::c_int, call: libc::c_long, tests: &[SystemCallArgumentTest]| {
         let (Ok(call), Ok(errno)) = (u32::try_from(call), u16::try_from(errno)) else { return };
-        refusals.push(Refusal { call, errno, tests: tests.to_vec() });
+        refusals.push(SystemCallRefusal { call, errno, tests: tests.to_vec() });
     };
     for call in ADMINISTRATION {
         refuse(libc::EPERM, *call, &[]);
@@ -213,7 +213,7 @@ pub(super) fn refusals(
     }
     // A limit of another process: a low one ends the server.
     for half in [ArgumentHalf::Low, ArgumentHalf::High] {
-        let has_limit = ArgumentTest { half, ..any_of(2, u32::MAX) };
+        let has_limit = SystemCallArgumentTest { half, ..any_of(2, u32::MAX) };
         refuse(libc::EPERM, libc::SYS_prlimit64, &[any_of(0, u32::MAX), has_limit]);
     }
     for request in TYPE_INTO_TERMINAL {
@@ -228,7 +228,7 @@ pub(super) fn refusals(
     }
     for kind in [libc::SOCK_RAW, SOCK_PACKET] {
         for family in INTERNET_FAMILIES {
-            let is_kind = ArgumentTest { mask: SOCKET_TYPE_MASK, ..equal(1, kind.unsigned_abs()) };
+            let is_kind = SystemCallArgumentTest { mask: SOCKET_TYPE_MASK, ..equal(1, kind.unsigned_abs()) };
             refuse(libc::EPERM, libc::SYS_socket, &[equal(0, family.unsigned_abs()), is_kind]);
         }
     }
@@ -246,17 +246,17 @@ pub(super) fn refusals(
 }
 
 /// Returns the test that an argument has at least one of these bits.
-fn any_of(argument: u32, bits: u32) -> ArgumentTest {
+fn any_of(argument: u32, bits: u32) -> SystemCallArgumentTest {
     let (half, comparison) = (ArgumentHalf::Low, Comparison::NotEqual);
-    ArgumentTest { argument, half, mask: bits, comparison, value: 0 }
+    SystemCallArgumentTest { argument, half, mask: bits, comparison, value: 0 }
 }
 
-fn equal(argument: u32, value: u32) -> ArgumentTest {
-    ArgumentTest { value, comparison: Comparison::Equal, ..any_of(argument, u32::MAX) }
+fn equal(argument: u32, value: u32) -> SystemCallArgumentTest {
+    SystemCallArgumentTest { value, comparison: Comparison::Equal, ..any_of(argument, u32::MAX) }
 }
 
-fn different(argument: u32, value: u32) -> ArgumentTest {
-    ArgumentTest { value, ..any_of(argument, u32::MAX) }
+fn different(argument: u32, value: u32) -> SystemCallArgumentTest {
+    SystemCallArgumentTest { value, ..any_of(argument, u32::MAX) }
 }
 
 #[cfg(test)]
@@ -270,7 +270,7 @@ mod tests {
         network: bool,
         call: libc::c_long,
         arguments: &[u64],
-    ) -> Verdict {
+    ) -> SeccompVerdict {
         let mut all = [0; 6];
         all[..arguments.len()].copy_from_slice(arguments);
         let program = assemble(1, &refusals(level, permissions, network));
@@ -278,15 +278,15 @@ mod tests {
         run(&program, 1, u32::try_from(call).unwrap(), all).0
     }
 
-    const PERMISSION: Verdict = Verdict::Errno(1);
+    const PERMISSION: SeccompVerdict = SeccompVerdict::Errno(1);
 
     #[test]
     fn a_process_limits_itself_reads_the_limits_of_others_and_does_not_change_them() {
         let limit = |arguments: &[u64]| {
             verdict(ConfinementLevel::Namespaces, &[], true, libc::SYS_prlimit64, arguments)
         };
-        assert_eq!(limit(&[0, 7, 0x7fff_0000_1000]), Verdict::Allowed);
-        assert_eq!(limit(&[99, 7, 0]), Verdict::Allowed);
+        assert_eq!(limit(&[0, 7, 0x7fff_0000_1000]), SeccompVerdict::Allowed);
+        assert_eq!(limit(&[99, 7, 0]), SeccompVerdict::Allowed);
         assert_eq!(limit(&[99, 7, 0x7fff_0000_1000]), PERMISSION);
         assert_eq!(limit(&[99, 7, 0x1_0000_0000]), PERMISSION);
     }
@@ -294,12 +294,12 @@ mod tests {
     #[test]
     fn threads_and_processes_start_and_namespaces_need_their_permission() {
         let namespaces = [SystemCallPermission::UserNamespaces];
-        for (permissions, expected) in [(&[][..], PERMISSION), (&namespaces[..], Verdict::Allowed)] {
+        for (permissions, expected) in [(&[][..], PERMISSION), (&namespaces[..], SeccompVerdict::Allowed)] {
             let clone = |flags: u64| {
                 verdict(ConfinementLevel::Namespaces, permissions, true, libc::SYS_clone, &[flags])
             };
-            assert_eq!(clone(0x3d_0f00), Verdict::Allowed, "a thread");
-            assert_eq!(clone(0x4011), Verdict::Allowed, "vfork");
+            assert_eq!(clone(0x3d_0f00), SeccompVerdict::Allowed, "a thread");
+            assert_eq!(clone(0x4011), SeccompVerdict::Allowed, "vfork");
             assert_eq!(clone(0x1000_0011), expected, "CLONE_NEWUSER");
         }
     }
@@ -312,15 +312,15 @@ mod tests {
         };
         let stream = libc::SOCK_STREAM | libc::SOCK_CLOEXEC;
         for (network, family, kind, expected) in [
-            (true, libc::AF_INET, stream, Verdict::Allowed),
-            (true, libc::AF_INET6, libc::SOCK_DGRAM, Verdict::Allowed),
-            (true, libc::AF_NETLINK, libc::SOCK_RAW, Verdict::Allowed),
+            (true, libc::AF_INET, stream, SeccompVerdict::Allowed),
+            (true, libc::AF_INET6, libc::SOCK_DGRAM, SeccompVerdict::Allowed),
+            (true, libc::AF_NETLINK, libc::SOCK_RAW, SeccompVerdict::Allowed),
             (true, libc::AF_INET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, PERMISSION),
-            (true, libc::AF_PACKET, libc::SOCK_RAW, Verdict::Errno(97)),
-            (true, libc::AF_VSOCK, stream, Verdict::Errno(97)),
+            (true, libc::AF_PACKET, libc::SOCK_RAW, SeccompVerdict::Errno(97)),
+            (true, libc::AF_VSOCK, stream, SeccompVerdict::Errno(97)),
             (false, libc::AF_INET, stream, PERMISSION),
             (false, libc::AF_INET6, libc::SOCK_DGRAM, PERMISSION),
-            (false, libc::AF_UNIX, stream, Verdict::Allowed),
+            (false, libc::AF_UNIX, stream, SeccompVerdict::Allowed),
         ] {
             assert_eq!(socket(network, family, kind), expected, "{network} {family} {kind}");
         }
@@ -333,11 +333,11 @@ mod tests {
         for (call, mode) in MODE_CHANGES {
             let mut arguments = [0; 6];
             arguments[*mode as usize] = 0o755;
-            assert_eq!(judge(*call, &arguments), Verdict::Allowed, "{call}");
+            assert_eq!(judge(*call, &arguments), SeccompVerdict::Allowed, "{call}");
             arguments[*mode as usize] = 0o2775;
             assert_eq!(
                 judge(*call, &arguments),
-                Verdict::Allowed,
+                SeccompVerdict::Allowed,
                 "{call}: a folder whose files get its group"
             );
             arguments[*mode as usize] = 0o4755;
@@ -350,9 +350,9 @@ mod tests {
                 arguments[*flags as usize + 1] = mode;
                 judge(*call, &arguments)
             };
-            assert_eq!(opened(libc::O_CREAT | libc::O_WRONLY, 0o644), Verdict::Allowed);
+            assert_eq!(opened(libc::O_CREAT | libc::O_WRONLY, 0o644), SeccompVerdict::Allowed);
             // Without a new file, what stands in the place of the mode is none.
-            assert_eq!(opened(libc::O_RDONLY | libc::O_DIRECTORY, 0o4755), Verdict::Allowed);
+            assert_eq!(opened(libc::O_RDONLY | libc::O_DIRECTORY, 0o4755), SeccompVerdict::Allowed);
             assert_eq!(opened(libc::O_CREAT | libc::O_WRONLY, 0o4755), PERMISSION);
             assert_eq!(opened(libc::O_TMPFILE | libc::O_WRONLY, 0o4755), PERMISSION);
         }
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn only_the_strict_level_refuses_changes_of_attributes() {
         for call in ATTRIBUTE_CHANGES {
-            assert_eq!(verdict(ConfinementLevel::Namespaces, &[], true, *call, &[]), Verdict::Allowed);
+            assert_eq!(verdict(ConfinementLevel::Namespaces, &[], true, *call, &[]), SeccompVerdict::Allowed);
             assert_eq!(verdict(ConfinementLevel::Strict, &[], true, *call, &[]), PERMISSION);
         }
     }

@@ -13,7 +13,7 @@ use crate::inspect::Error;
 use crate::inspect::cdp::{self, CdpSession, MAX_MESSAGE_BYTES};
 use crate::inspect::provider::{Provider, ProviderFuture, StateRequest};
 use crate::inspect::state_value::{ProviderError, StateValue};
-use crate::inspect::target::{self, InspectTarget, LanguageRuntime, Process, SignalError, Url};
+use crate::inspect::target::{self, InspectTarget, LanguageRuntime, Process, SignalError, TargetUrl};
 use reader::RemoteReader;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -58,7 +58,7 @@ impl Provider for NodeProvider {
 struct InspectorEndpoint {
     /// The key of the connection in [`NodeProvider::connections`].
     name: String,
-    url: Url,
+    url: TargetUrl,
     process: Option<Process>,
     /// We made the process open it, and close it after the reading.
     was_opened_by_us: bool,
@@ -250,7 +250,7 @@ impl NodeProvider {
                 inspectors.push((process, url));
             }
         }
-        let endpoint = |process: &Process, url: Url, was_opened_by_us: bool| InspectorEndpoint {
+        let endpoint = |process: &Process, url: TargetUrl, was_opened_by_us: bool| InspectorEndpoint {
             name: connection_name(process),
             url,
             process: Some(process.clone()),
@@ -303,21 +303,21 @@ fn display_list<'a>(processes: impl Iterator<Item = &'a Process>) -> String {
 }
 
 /// Returns the URL of the first inspector target at an address: the main thread of the process.
-async fn first_target(address: SocketAddr) -> Result<Url, Error> {
+async fn first_target(address: SocketAddr) -> Result<TargetUrl, Error> {
     let targets = cdp::list(address).await?;
     let url = targets.iter().find_map(|target| target.socket(address));
     url.ok_or_else(|| cdp::CdpError::NotInspector("it lists nothing to connect to".to_owned()).into())
 }
 
 /// Returns the URL of the inspector of a process, if it has one that answers.
-async fn find_inspector(process: &Process) -> Option<Url> {
+async fn find_inspector(process: &Process) -> Option<TargetUrl> {
     let url = tokio::time::timeout(LIST_TIMEOUT, first_target(process.inspector_port()?)).await;
     url.ok()?.ok()
 }
 
 /// Makes a process that is proven to be Node.js open its inspector, on port 9229.
 #[cfg(target_os = "linux")]
-async fn open_inspector(process: &Process) -> Result<Url, Error> {
+async fn open_inspector(process: &Process) -> Result<TargetUrl, Error> {
     const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
     process
         .signal(rustix::process::Signal::USR1, Process::is_proven_node)
@@ -339,6 +339,6 @@ async fn open_inspector(process: &Process) -> Result<Url, Error> {
 
 /// Fails: the proof that a process is Node.js needs `/proc`.
 #[cfg(not(target_os = "linux"))]
-async fn open_inspector(process: &Process) -> Result<Url, Error> {
+async fn open_inspector(process: &Process) -> Result<TargetUrl, Error> {
     Err(Error::OpenInspector { process: process.display_name(), reason: SignalError::Unsupported })
 }
