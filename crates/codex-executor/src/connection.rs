@@ -1,7 +1,7 @@
 //! [`serve`]: the requests of one connection.
 
 use crate::error::Error;
-use crate::files::{Files, MAX_FILE_BYTES};
+use crate::files::{FileRequestHandler, MAX_FILE_BYTES};
 use crate::policy::ExecutorPolicy;
 use crate::processes::Processes;
 use crate::protocol::{CODEX_VERSION, EnvironmentInfo, ShellInfo, method};
@@ -94,7 +94,7 @@ pub async fn serve<P: ExecutorPolicy>(
             options.redactor.clone(),
             sender.clone(),
         ),
-        files: Arc::new(Files::new(policy)),
+        files: Arc::new(FileRequestHandler::new(policy)),
         file_permits: Arc::new(Semaphore::new(MAX_FILE_REQUESTS)),
         redactor: options.redactor,
         sender,
@@ -128,7 +128,7 @@ async fn write(mut messages: mpsc::Receiver<Value>, mut writer: impl AsyncWrite 
 
 struct ExecutorConnection<P> {
     processes: Processes<P>,
-    files: Arc<Files<P>>,
+    files: Arc<FileRequestHandler<P>>,
     file_permits: Arc<Semaphore>,
     redactor: Redactor,
     sender: mpsc::Sender<Value>,
@@ -233,7 +233,7 @@ impl<P: ExecutorPolicy> ExecutorConnection<P> {
         &self,
         params: Value,
         id: &Value,
-        work: impl FnOnce(&Files<P>, T) -> Result<Value, RpcError> + Send + 'static,
+        work: impl FnOnce(&FileRequestHandler<P>, T) -> Result<Value, RpcError> + Send + 'static,
     ) -> Option<Result<Value, RpcError>> {
         let params: T = match parsed(params) {
             Ok(params) => params,

@@ -1,9 +1,11 @@
-//! [`Files`]: the requests about files. They run on blocking threads.
+//! [`FileRequestHandler`]: the requests about files. They run on blocking threads.
 
 use crate::file_uri::{path_of_uri, uri_of_path};
 use crate::open_files::OpenFiles;
 use crate::policy::{ExecutorPolicy, FileOperation, FileRequest};
-use crate::protocol::{CopyFile, FileMetadata, OnHandle, OnPath, OnPaths, WalkOptions, method};
+use crate::protocol::{
+    CopyFile, FileHandleParams, FileMetadata, PathParams, PathsParams, WalkOptions, method,
+};
 use crate::rpc_error::RpcError;
 use crate::sandbox::SandboxLimits;
 use base64::Engine as _;
@@ -31,12 +33,12 @@ const MAX_WALK: WalkOptions = WalkOptions {
 
 /// The requests about files of one connection.
 #[derive(Debug)]
-pub(crate) struct Files<P> {
+pub(crate) struct FileRequestHandler<P> {
     policy: Arc<P>,
     open: OpenFiles,
 }
 
-impl<P: ExecutorPolicy> Files<P> {
+impl<P: ExecutorPolicy> FileRequestHandler<P> {
     pub(crate) fn new(policy: Arc<P>) -> Self {
         Self { policy, open: OpenFiles::default() }
     }
@@ -65,7 +67,7 @@ impl<P: ExecutorPolicy> Files<P> {
     }
 
     /// Answers a request about one path.
-    pub(crate) fn on_path(&self, method: &'static str, params: &OnPath) -> Result<Value, RpcError> {
+    pub(crate) fn on_path(&self, method: &'static str, params: &PathParams) -> Result<Value, RpcError> {
         let operation = match method {
             method::WRITE_FILE => FileOperation::Write,
             method::CREATE_DIRECTORY => FileOperation::CreateFolder,
@@ -105,7 +107,7 @@ impl<P: ExecutorPolicy> Files<P> {
         })
     }
 
-    pub(crate) fn metadata_of(&self, params: &OnPaths) -> Result<Value, RpcError> {
+    pub(crate) fn metadata_of(&self, params: &PathsParams) -> Result<Value, RpcError> {
         if params.paths.len() > MAX_BATCH {
             return Err(RpcError::refused(format!("at most {MAX_BATCH} paths at once")));
         }
@@ -130,11 +132,11 @@ impl<P: ExecutorPolicy> Files<P> {
         })
     }
 
-    pub(crate) fn read_block(&self, params: &OnHandle) -> Result<Value, RpcError> {
+    pub(crate) fn read_block(&self, params: &FileHandleParams) -> Result<Value, RpcError> {
         self.open.read_block(params)
     }
 
-    pub(crate) fn close(&self, params: &OnHandle) -> Value {
+    pub(crate) fn close(&self, params: &FileHandleParams) -> Value {
         self.open.close(params)
     }
 }

@@ -1,6 +1,6 @@
 //! [`OpenFiles`]: the files that Codex reads in blocks.
 
-use crate::protocol::OnHandle;
+use crate::protocol::FileHandleParams;
 use crate::rpc_error::RpcError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -36,7 +36,7 @@ impl OpenFiles {
         Ok(json!({"handleId": id}))
     }
 
-    pub(crate) fn read_block(&self, params: &OnHandle) -> Result<Value, RpcError> {
+    pub(crate) fn read_block(&self, params: &FileHandleParams) -> Result<Value, RpcError> {
         let file = self.table().get(&params.handle_id).cloned();
         let file =
             file.ok_or_else(|| RpcError::refused(format!("there is no open file `{}`", params.handle_id)))?;
@@ -53,7 +53,7 @@ impl OpenFiles {
         Ok(json!({"chunk": STANDARD.encode(block), "eof": eof}))
     }
 
-    pub(crate) fn close(&self, params: &OnHandle) -> Value {
+    pub(crate) fn close(&self, params: &FileHandleParams) -> Value {
         self.table().remove(&params.handle_id);
         json!({})
     }

@@ -241,7 +241,7 @@ pub enum WriteStatus {
 /// The parameters of the requests about one path.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OnPath {
+pub struct PathParams {
     /// The path, as a URI.
     pub path: String,
     /// The sandbox that Codex asks for.
@@ -262,7 +262,7 @@ pub struct OnPath {
 
 /// The parameters of [`method::GET_METADATA_BATCH`].
 #[derive(Clone, Debug, Deserialize)]
-pub struct OnPaths {
+pub struct PathsParams {
     /// The paths, as URIs.
     pub paths: Vec<String>,
     /// The sandbox that Codex asks for.
@@ -286,7 +286,7 @@ pub struct CopyFile {
 /// The parameters of [`method::READ_BLOCK`] and [`method::CLOSE`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OnHandle {
+pub struct FileHandleParams {
     /// Codex's id of the handle.
     pub handle_id: String,
     /// The first byte.

@@ -2,7 +2,7 @@
 #![cfg(feature = "outline")]
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use context_compiler::outline::{Outline, outline};
+use context_compiler::outline::{CodeOutline, outline};
 use proptest::prelude::*;
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ const SAMPLES: [(&str, &str); 11] = [
     ("broken.rs", include_str!("outline/broken.rs")),
 ];
 
-fn report(outline: &Outline) -> String {
+fn report(outline: &CodeOutline) -> String {
     let mut report = outline.text.clone();
     for symbol in &outline.symbols {
         let exported = if symbol.exported { "exported " } else { "" };

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AllowedHostHeaders {
     hosts: Vec<HostName>,
-    origins: Vec<Origin>,
+    origins: Vec<WebOrigin>,
 }
 
 /// A host name in its one form, and the port if only that one is meant.
@@ -22,7 +22,7 @@ struct HostName {
 
 /// The origin of a web page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Origin {
+struct WebOrigin {
     scheme: String,
     host: String,
     /// The port; `None` for any.
@@ -65,7 +65,11 @@ impl AllowedHostHeaders {
         if listen.iter().any(ListenAddress::is_local) {
             allowed.hosts.extend(LOOPBACK.map(any_port));
             for host in LOOPBACK {
-                allowed.origins.push(Origin { scheme: "http".to_owned(), host: host.to_owned(), port: None });
+                allowed.origins.push(WebOrigin {
+                    scheme: "http".to_owned(),
+                    host: host.to_owned(),
+                    port: None,
+                });
             }
         }
         // A server that listens on 0.0.0.0 or [::] is never called by that address; its names come from `hosts`.
@@ -115,7 +119,7 @@ impl AllowedHostHeaders {
             return Err(HostCheckError::Origin);
         }
         let from = from.to_str().ok().and_then(parse_origin).ok_or(HostCheckError::Origin)?;
-        let is_from = |origin: &Origin| {
+        let is_from = |origin: &WebOrigin| {
             origin.scheme == from.scheme
                 && origin.host == from.host
                 && origin.port.is_none_or(|port| from.port == Some(port))
@@ -172,7 +176,7 @@ fn normalized(text: &str) -> Option<String> {
 }
 
 /// Parses an origin (RFC 6454); one without a port has that of its scheme.
-fn parse_origin(text: &str) -> Option<Origin> {
+fn parse_origin(text: &str) -> Option<WebOrigin> {
     let (scheme, authority) = text.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
     let authority: Authority = authority.parse().ok()?;
@@ -182,7 +186,7 @@ fn parse_origin(text: &str) -> Option<Origin> {
         "https" => Some(443),
         _ => None,
     });
-    Some(Origin { scheme, host, port })
+    Some(WebOrigin { scheme, host, port })
 }
 
 #[cfg(test)]

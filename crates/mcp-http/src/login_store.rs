@@ -34,7 +34,7 @@ pub(crate) struct BrowserLogin {
 
 impl std::fmt::Debug for BrowserLogin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Login").field("expires_at", &self.expires_at).finish_non_exhaustive()
+        f.debug_struct("BrowserLogin").field("expires_at", &self.expires_at).finish_non_exhaustive()
     }
 }
 

@@ -8,7 +8,7 @@ use role_policy::Caller;
 use server_setup::remote::{self, ForwardedTools};
 use server_setup::sessions::SessionHandle;
 use server_setup::settings::Settings;
-use server_setup::toolsets::Callers;
+use server_setup::toolsets::ServedCallers;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
@@ -93,7 +93,7 @@ impl RemoteHosts {
         let remote =
             remote::connect_for(settings, remote.clone(), caller, caller_slug(name), self.runner.clone())?;
         let ForwardedTools { toolsets, effects, roots, .. } =
-            remote::forwarded_tools(settings, &self.runner, Callers::Many(agents), &remote)?;
+            remote::forwarded_tools(settings, &self.runner, ServedCallers::Many(agents), &remote)?;
         let host = full_host.for_workspace(toolsets, Arc::new(effects), roots)?;
         hosts.insert(key, RemoteHost { host: host.clone(), remote });
         Ok(host)

@@ -89,7 +89,7 @@ impl Workspaces {
             .approvals(approvals::of_many(&settings))
             .roots(workspace.roots());
         let agents = sessions::of_many(&settings, reread);
-        let callers = toolsets::Callers::Many(&agents);
+        let callers = toolsets::ServedCallers::Many(&agents);
         let environment = environment::for_callers(&settings, &runner);
         for toolset in toolsets::all(&settings, &workspace, &runner, confine, environment, callers)? {
             host = host.toolset(toolset);
@@ -184,7 +184,7 @@ impl Workspaces {
         let workspace = Arc::new(resources::workspace_of(&self.settings, roots)?.for_remote_callers());
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         let confine = confinement::confine_all(&self.settings, &workspace)?;
-        let callers = toolsets::Callers::Many(&self.agents);
+        let callers = toolsets::ServedCallers::Many(&self.agents);
         let environment = environment::for_callers(&self.settings, &self.runner);
         let toolsets =
             toolsets::all(&self.settings, &workspace, &self.runner, confine, environment, callers)?;

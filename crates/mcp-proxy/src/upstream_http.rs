@@ -45,7 +45,7 @@ impl fmt::Debug for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The values are secrets, and a query may be one.
         let names: Vec<&str> = self.headers.keys().map(HeaderName::as_str).collect();
-        f.debug_struct("Remote")
+        f.debug_struct("RemoteServer")
             .field("host", &self.url.host())
             .field("headers", &names)
             .finish_non_exhaustive()

@@ -4,7 +4,7 @@
 
 mod support;
 
-use process_runner::{CaptureLimits, LineSplitter, OutputCapture, Secrets, clean};
+use process_runner::{CaptureLimits, LineSplitter, OutputCapture, SecretValues, clean};
 use std::hint::black_box;
 use support::{gate, heading, rounds, row};
 
@@ -17,7 +17,7 @@ fn main() {
     heading("Streams, per GiB in chunks of 64 KiB", &["what", "own CPU ms", "GB per CPU second", "target"]);
     for (name, chunk) in [("bytes", &zeroes[..]), ("log lines", &text[..])] {
         let cost = rounds(3, || {
-            let mut capture = OutputCapture::new(&CaptureLimits::default(), &Secrets::default());
+            let mut capture = OutputCapture::new(&CaptureLimits::default(), &SecretValues::default());
             for _ in 0..GIB / CHUNK {
                 capture.push(black_box(chunk));
             }
@@ -27,7 +27,7 @@ fn main() {
         per_gib(&format!("capture of {name}, head and tail of 256 KiB"), ms, gate(ms, 60.0, "ms"));
     }
     for count in [1, 4, 16, 64] {
-        let secrets = Secrets::new((0..count).map(|n| format!("ghp_{:036}", n * 7_919_231)));
+        let secrets = SecretValues::new((0..count).map(|n| format!("ghp_{:036}", n * 7_919_231)));
         let cost = rounds(3, || {
             let mut redactor = secrets.redactor();
             for _ in 0..GIB / CHUNK {

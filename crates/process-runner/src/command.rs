@@ -19,7 +19,7 @@ use crate::lines::OutputLine;
 use crate::network_namespace::NetworkNamespace;
 use crate::outcome::Stream;
 use crate::resource_limits::ResourceLimits;
-use crate::secrets::Secrets;
+use crate::secrets::SecretValues;
 use crate::stdin::Stdin;
 
 /// A program, its arguments, the folder it runs in and everything else about one run.
@@ -40,7 +40,7 @@ pub struct Command {
     pub(crate) limits: Option<Limits>,
     pub(crate) cancel: CancellationToken,
     pub(crate) label: Option<String>,
-    pub(crate) secrets: Option<Secrets>,
+    pub(crate) secrets: Option<SecretValues>,
     pub(crate) marker: bool,
     /// The caller whose run it is; see [`owned_by`](crate::owned_by).
     pub(crate) owner: Option<Arc<dyn RunOwner>>,
@@ -299,7 +299,7 @@ impl Command {
 
     /// Sets the values to hide in everything that leaves the run. The default is the runner's.
     #[must_use]
-    pub fn secrets(mut self, secrets: Secrets) -> Self {
+    pub fn secrets(mut self, secrets: SecretValues) -> Self {
         self.secrets = Some(secrets);
         self
     }

@@ -105,7 +105,7 @@ pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEv
 #[cfg(target_os = "linux")]
 pub use foreground::{ForegroundEnd, ForegroundRun, end_as, release_standard_streams};
 pub use leftover::{LeftoverDecision, LeftoverTree, RunOwner, owned_by};
-pub use limits::{LeftoverPolicy, Limits, MaxOutput, OverLimit};
+pub use limits::{LeftoverPolicy, Limits, MaxOutput, OutputLimitAction};
 pub use lines::OutputLine;
 pub use network_namespace::NetworkNamespace;
 pub use network_namespace_error::NetworkNamespaceError;
@@ -118,7 +118,7 @@ pub use resource_limits::{
 };
 pub use runner::{Runner, RunnerBuilder};
 pub use running::Running;
-pub use secrets::Secrets;
+pub use secrets::SecretValues;
 pub use signal::signal_name;
 pub use spill::SpillOptions;
 pub use stdin::{SharedReader, Stdin};

@@ -53,12 +53,12 @@ pub struct MaxOutput {
     /// The bytes that one stream may print.
     pub bytes: u64,
     /// The action at the byte after them.
-    pub on_exceeded: OverLimit,
+    pub on_exceeded: OutputLimitAction,
 }
 
 impl MaxOutput {
     /// Returns a bound of `bytes` for each stream, with the action at the byte after them.
-    pub fn new(bytes: u64, on_exceeded: OverLimit) -> Self {
+    pub fn new(bytes: u64, on_exceeded: OutputLimitAction) -> Self {
         Self { bytes, on_exceeded }
     }
 }
@@ -66,7 +66,7 @@ impl MaxOutput {
 /// The action on a program that prints more than [`MaxOutput::bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum OverLimit {
+pub enum OutputLimitAction {
     /// Kills the program and all it started.
     Kill,
     /// Closes our end of the stream, so that the program gets `EPIPE` or `SIGPIPE`, as with `head`.
@@ -165,7 +165,7 @@ impl Limits {
 
     /// Sets [`Limits::max_output`].
     #[must_use]
-    pub fn max_output(mut self, bytes: u64, on_exceeded: OverLimit) -> Self {
+    pub fn max_output(mut self, bytes: u64, on_exceeded: OutputLimitAction) -> Self {
         self.max_output = Some(MaxOutput::new(bytes, on_exceeded));
         self
     }

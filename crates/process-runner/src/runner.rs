@@ -12,7 +12,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::capture::{CaptureLimits, OutputCapture};
 use crate::command::Command;
-use crate::driver::{Driver, RunState, StopRequest};
+use crate::driver::{RunDriver, RunState, StopRequest};
 use crate::environment::InheritedEnv;
 use crate::error::{Error, SpawnError, SpawnErrorKind};
 use crate::events::EventQueue;
@@ -23,7 +23,7 @@ use crate::outcome::{Containment, Output, StdinReport, Termination};
 use crate::program_usage::{self, EndedRuns, ProgramUsage, UsageAccount};
 use crate::reaper;
 use crate::running::Running;
-use crate::secrets::Secrets;
+use crate::secrets::SecretValues;
 use crate::starter;
 use crate::tree::{self, LeaderHold, ProcessLeader, ProcessStamp, RunId};
 
@@ -41,7 +41,7 @@ pub struct Runner {
 #[derive(Debug)]
 struct RunnerState {
     limits: Limits,
-    secrets: Secrets,
+    secrets: SecretValues,
     environment: Arc<InheritedEnv>,
     /// One permit for each run that may go on at once.
     permits: Arc<Semaphore>,
@@ -92,7 +92,7 @@ impl RunnerState {
 #[derive(Debug, Default)]
 pub struct RunnerBuilder {
     limits: Limits,
-    secrets: Secrets,
+    secrets: SecretValues,
     max_concurrent: Option<usize>,
     queue_timeout: Option<Duration>,
     guardian: Option<GuardianProgram>,
@@ -124,7 +124,7 @@ impl RunnerBuilder {
 
     /// Sets the values to hide in everything that leaves a run, for commands that have none of their own.
     #[must_use]
-    pub fn secrets(mut self, secrets: Secrets) -> Self {
+    pub fn secrets(mut self, secrets: SecretValues) -> Self {
         self.secrets = secrets;
         self
     }
@@ -385,7 +385,7 @@ impl Runner {
         let secrets = command.secrets.as_ref().unwrap_or(&self.inner.secrets);
         let id = registration.id;
         let run_guard = Box::new((permit, registration));
-        let mut driver = Driver::new(launched, command, limits, secrets, queued, queue, run_guard);
+        let mut driver = RunDriver::new(launched, command, limits, secrets, queued, queue, run_guard);
         driver.register_leftovers(&self.inner.leftovers);
         let shared = Arc::clone(driver.shared());
         let account = UsageAccount::of(command.owner.as_deref());
@@ -400,7 +400,7 @@ impl Runner {
 
     /// Returns the handle of a run that was over before its program could start.
     fn never_started(&self, command: &Command, termination: Termination, requested_at: Instant) -> Running {
-        let empty = || OutputCapture::new(&CaptureLimits::new(0), &Secrets::default()).finish(true);
+        let empty = || OutputCapture::new(&CaptureLimits::new(0), &SecretValues::default()).finish(true);
         let output = Output {
             label: command.label_text(),
             termination,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use process_runner::{
     CancellationToken, Command, Containment, EnvPolicy, Error, EventGranularity, EventOptions, ExitStatus,
-    LagPolicy, LeftoverPolicy, Limits, OverLimit, RunEvent, Runner, SpawnErrorKind, Stdin, Stream,
+    LagPolicy, LeftoverPolicy, Limits, OutputLimitAction, RunEvent, Runner, SpawnErrorKind, Stdin, Stream,
     SystemResource, Termination,
 };
 
@@ -292,7 +292,7 @@ async fn merged_streams_keep_the_order_of_the_writes() {
 
 #[tokio::test]
 async fn a_program_that_prints_too_much_is_killed_and_the_kept_bytes_are_exact() {
-    let limits = limits().max_output(1_000_000, OverLimit::Kill).capture(1000);
+    let limits = limits().max_output(1_000_000, OutputLimitAction::Kill).capture(1000);
     let output = sh("yes").limits(limits).run().await.unwrap();
     assert_eq!(output.termination, Termination::OutputLimit { stream: Stream::Stdout });
     assert_eq!((output.stdout.total_bytes, output.stdout.bytes().len()), (1_000_000, 1000));

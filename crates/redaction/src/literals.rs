@@ -6,13 +6,13 @@ use aho_corasick::{AhoCorasick, MatchKind};
 /// Many literal texts, looked for in one pass; of those that begin at one place, the longest.
 // Whole texts only. The output of programs, which comes in pieces, is searched by `process-runner`, in `secrets/matcher.rs`.
 #[derive(Clone)]
-pub(crate) enum Literals {
+pub(crate) enum LiteralMatcher {
     /// By vector instructions; for few literals, and where the processor has them.
     Packed(Searcher),
     Automaton(AhoCorasick),
 }
 
-impl Literals {
+impl LiteralMatcher {
     /// Prepares the search for `literals`, which are known by their index from then on.
     pub(crate) fn new<P: AsRef<[u8]>>(literals: &[P]) -> Result<Self, aho_corasick::BuildError> {
         // The longest match, since one value may be the beginning of another, whose rest would remain.

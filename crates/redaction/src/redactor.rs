@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::environment::MIN_VALUE_BYTES;
 use crate::error::Error;
-use crate::literals::Literals;
+use crate::literals::LiteralMatcher;
 use crate::mask::{MARK, mask, merge};
 use crate::options::RedactionOptions;
 use crate::randomness::is_random;
@@ -90,9 +90,9 @@ enum TextKind {
 pub struct Redactor {
     enabled: bool,
     /// The [`SIGNS`], and behind them those of programs.
-    signs: Arc<Literals>,
+    signs: Arc<LiteralMatcher>,
     /// The exact values in all their forms, if there are any.
-    values: Option<Arc<Literals>>,
+    values: Option<Arc<LiteralMatcher>>,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -125,12 +125,12 @@ impl Redactor {
         Ok(Self {
             enabled: options.enabled,
             signs: Arc::new(
-                Literals::new(&[SIGNS.as_slice(), &command_line::SIGNS].concat()).map_err(error)?,
+                LiteralMatcher::new(&[SIGNS.as_slice(), &command_line::SIGNS].concat()).map_err(error)?,
             ),
             values: if forms.is_empty() {
                 None
             } else {
-                Some(Arc::new(Literals::new(&forms).map_err(error)?))
+                Some(Arc::new(LiteralMatcher::new(&forms).map_err(error)?))
             },
         })
     }

@@ -106,7 +106,7 @@ pub use known_tool::PolicyTool;
 pub use limits::RoleLimits;
 pub use load::LoadedPolicy;
 pub use policy::{Policy, ToolAccess};
-pub use problem::{LoadError, PolicyProblem, Severity};
+pub use problem::{LoadError, PolicyProblem, ProblemSeverity};
 pub use scope::CallScope;
 pub use system_calls::SystemCallGroup;
 pub use token_bucket::TokenBucket;

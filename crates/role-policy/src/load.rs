@@ -10,7 +10,7 @@ use crate::otherwise::Otherwise;
 use crate::path_rule::PathRule;
 use crate::policy::{AgentCommandRole, CompiledPolicy, DispatchRule, Policy, Role, ToolEntry};
 use crate::policy_file::{DraftRole, LocatedText, PolicyDraft, read};
-use crate::problem::{LoadError, PolicyProblem, Severity};
+use crate::problem::{LoadError, PolicyProblem, ProblemSeverity};
 use crate::rule::{Rule, ToolSelector};
 use crate::tool::{OwnedToolFacts, ToolFacts};
 use std::collections::HashMap;
@@ -92,7 +92,7 @@ impl Policy {
         let policy = loader.compile();
         // Each check goes through the whole file, so the problems come in the order of the checks.
         problems.sort_by_key(|problem| problem.line);
-        if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        if problems.iter().any(|problem| problem.severity == ProblemSeverity::Error) {
             return Err(LoadError { problems });
         }
         let examples = |role: &DraftRole| {
@@ -121,16 +121,16 @@ struct PolicyLoader<'a> {
 }
 
 impl<'a> PolicyLoader<'a> {
-    fn report(&mut self, severity: Severity, line: usize, message: String) {
+    fn report(&mut self, severity: ProblemSeverity, line: usize, message: String) {
         self.problems.push(PolicyProblem { severity, file: self.file.to_owned(), line, message });
     }
 
     fn error(&mut self, line: usize, message: String) {
-        self.report(Severity::Error, line, message);
+        self.report(ProblemSeverity::Error, line, message);
     }
 
     fn warn(&mut self, line: usize, message: String) {
-        self.report(Severity::Warning, line, message);
+        self.report(ProblemSeverity::Warning, line, message);
     }
 
     fn label(&self, role: &str, what: &str, line: usize) -> Arc<str> {

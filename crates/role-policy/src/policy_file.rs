@@ -10,7 +10,7 @@ pub(crate) use draft::{
     DraftDispatch, DraftRole, DraftRule, ExpectedDecision, LocatedText, PolicyDraft, PolicyExample,
 };
 
-use crate::problem::{PolicyProblem, Severity};
+use crate::problem::{PolicyProblem, ProblemSeverity};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -59,7 +59,7 @@ impl DraftReader<'_> {
 
     fn error(&mut self, line: usize, message: String) {
         self.problems.push(PolicyProblem {
-            severity: Severity::Error,
+            severity: ProblemSeverity::Error,
             file: self.file.to_owned(),
             line,
             message,

@@ -7,7 +7,7 @@ use std::fmt;
 #[non_exhaustive]
 pub struct PolicyProblem {
     /// The severity, which decides whether the file can be used.
-    pub severity: Severity,
+    pub severity: ProblemSeverity,
     /// The file, as it was named.
     pub file: String,
     /// The line, from 1.
@@ -18,7 +18,7 @@ pub struct PolicyProblem {
 
 /// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum ProblemSeverity {
     /// The policy holds, and may not be what was meant.
     Warning,
     /// The file is not used.
@@ -28,8 +28,8 @@ pub enum Severity {
 impl fmt::Display for PolicyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
-            Severity::Warning => "warning",
-            Severity::Error => "error",
+            ProblemSeverity::Warning => "warning",
+            ProblemSeverity::Error => "error",
         };
         write!(f, "{}:{}: {severity}: {}", self.file, self.line, self.message)
     }

@@ -56,7 +56,7 @@ pub struct LogHandle(Arc<LogRecordQueue>);
 
 impl std::fmt::Debug for LogHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Log").finish_non_exhaustive()
+        f.debug_struct("LogHandle").finish_non_exhaustive()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::resources::workspace_of;
 use crate::sessions::SessionHandle;
 use crate::settings::Settings;
-use crate::toolsets::{self, Callers};
+use crate::toolsets::{self, ServedCallers};
 use crate::{confinement, environment, policy};
 use core_tools::mcp::{Host, WorkspaceEffects};
 use error_causes::chain;
@@ -45,7 +45,7 @@ pub(crate) struct RootNarrowing {
 
 impl fmt::Debug for RootNarrowing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Narrowing").field("host", &self.host).finish_non_exhaustive()
+        f.debug_struct("RootNarrowing").field("host", &self.host).finish_non_exhaustive()
     }
 }
 
@@ -86,7 +86,7 @@ impl RootNarrowing {
         let confine = confinement::confine(&self.settings, &workspace, &current, &self.caller, &self.facts)?;
         let environment =
             environment::for_caller(&self.settings, &self.runner, &current, &self.caller, &self.facts);
-        let callers = Callers::One(&self.sessions);
+        let callers = ServedCallers::One(&self.sessions);
         let toolsets =
             toolsets::all(&self.settings, &workspace, &self.runner, confine, environment, callers)?;
         let roots = workspace.roots().map(Path::to_owned).collect();

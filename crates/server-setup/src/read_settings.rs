@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use core_tools::redact::{self, Redactor};
 #[cfg(all(feature = "sessions", unix))]
 use core_tools::sessions::CREDENTIAL_VARIABLE;
-use process_runner::Secrets;
+use process_runner::SecretValues;
 use std::ffi::OsString;
 use std::path::PathBuf;
 #[cfg(all(feature = "sessions", unix))]
@@ -78,7 +78,8 @@ fn combined(
 ) -> Result<Settings, Error> {
     let values = secret_values(&mut config, variables);
     // The runner hides these values before it cuts output: the redactor would not find half of one.
-    let secrets = if *config.redaction.enabled { Secrets::new(&values) } else { Secrets::default() };
+    let secrets =
+        if *config.redaction.enabled { SecretValues::new(&values) } else { SecretValues::default() };
     let redaction = redact::RedactionOptions::default().enabled(*config.redaction.enabled).values(values);
     let redactor = Redactor::new(redaction)?;
     let temporary_folder = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);

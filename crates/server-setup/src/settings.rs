@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::program::Program;
 use core_tools::redact::Redactor;
-use process_runner::Secrets;
+use process_runner::SecretValues;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub struct Settings {
     /// The redactor that masks secrets in everything that leaves.
     pub redactor: Redactor,
     /// Values that must not leave, which the runner hides before any output is cut.
-    pub secrets: Secrets,
+    pub secrets: SecretValues,
     /// `$TMPDIR`: a session may have one of its own.
     pub temporary_folder: Option<PathBuf>,
     /// The command that the agent was started with.

@@ -9,7 +9,7 @@ use crate::program::Program;
 use crate::resources::{runner, workspace};
 use crate::sessions::{self, SessionHandle};
 use crate::settings::Settings;
-use crate::toolsets::{self, Callers};
+use crate::toolsets::{self, ServedCallers};
 use crate::{approvals, audit, confinement, environment, identity, policy, protected_files};
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{
@@ -107,7 +107,7 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let (confine, deferred) = ConfinementPolicy::deferred();
     let sessions = sessions::of_one(&settings);
     let (environment, deferred_environment) = EnvironmentPolicy::deferred();
-    let callers = Callers::One(&sessions);
+    let callers = ServedCallers::One(&sessions);
     let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
     let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
     let mut loaded = policy::at_start(&settings, &facts)?;

@@ -39,7 +39,7 @@ use std::time::Duration;
 
 /// The callers of the tools.
 #[derive(Clone, Copy, Debug)]
-pub enum Callers<'a> {
+pub enum ServedCallers<'a> {
     /// The user that the server runs for, who has these sessions.
     One(&'a SessionHandle),
     /// Several callers who do not trust each other. Nothing of the server itself belongs to them, and each has its own
@@ -58,7 +58,7 @@ pub fn all(
     runner: &Runner,
     confine: ConfinementPolicy,
     environment: EnvironmentPolicy,
-    callers: Callers<'_>,
+    callers: ServedCallers<'_>,
 ) -> Result<Vec<Toolset>, Error> {
     let resources = resources(settings, workspace, runner, confine, environment);
     let mut toolsets = library(settings, workspace, runner, &resources.commands, callers)?;
@@ -108,7 +108,7 @@ pub fn facts(
     let confine = ConfinementPolicy::off("nothing is run");
     let environment = EnvironmentPolicy::default();
     let callers = sessions::of_one(settings);
-    let toolsets = all(settings, workspace, runner, confine, environment, Callers::One(&callers))?;
+    let toolsets = all(settings, workspace, runner, confine, environment, ServedCallers::One(&callers))?;
     Ok(toolsets.iter().flat_map(Toolset::facts).collect())
 }
 
@@ -126,7 +126,7 @@ fn library(
     workspace: &Arc<Workspace>,
     runner: &Runner,
     commands: &Commands,
-    callers: Callers<'_>,
+    callers: ServedCallers<'_>,
 ) -> Result<Vec<Toolset>, Error> {
     use core_tools::mcp;
     let config = &settings.config;
@@ -156,7 +156,7 @@ fn library(
     ));
     #[cfg(all(feature = "sessions", unix))]
     {
-        let (Callers::One(sessions) | Callers::Many(sessions)) = callers;
+        let (ServedCallers::One(sessions) | ServedCallers::Many(sessions)) = callers;
         toolsets.push(mcp::sessions::toolset(commands, sessions));
     }
     toolsets.push(mcp::discovery::toolset());
@@ -189,7 +189,7 @@ fn inspector(
     config: &Config,
     workspace: &Arc<Workspace>,
     runner: &Runner,
-    callers: Callers<'_>,
+    callers: ServedCallers<'_>,
 ) -> Result<Inspector, Error> {
     let variable = |name: &str| {
         std::env::var_os(name).and_then(|value| value.into_string().ok()).filter(|value| !value.is_empty())
@@ -201,7 +201,7 @@ fn inspector(
         target => ("inspect.target", Some(target.to_owned())),
     };
     // The environment of a shared server is the operator's, and no caller's.
-    let environment = matches!(callers, Callers::One(_)).then(std::env::vars_os);
+    let environment = matches!(callers, ServedCallers::One(_)).then(std::env::vars_os);
     let environment = environment
         .into_iter()
         .flatten()

@@ -3,7 +3,7 @@
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{Toolset, schemas_of, stored_schemas};
 use role_policy::Policy;
-use server_setup::toolsets::{self, Callers};
+use server_setup::toolsets::{self, ServedCallers};
 use server_setup::{Program, read_settings, resources, sessions};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ fn library() -> Vec<Toolset> {
     let confine = ConfinementPolicy::off("nothing is run");
     let sessions = sessions::of_one(&settings);
     let environment = EnvironmentPolicy::default();
-    toolsets::all(&settings, &workspace, &runner, confine, environment, Callers::One(&sessions)).unwrap()
+    toolsets::all(&settings, &workspace, &runner, confine, environment, ServedCallers::One(&sessions))
+        .unwrap()
 }
 
 #[test]

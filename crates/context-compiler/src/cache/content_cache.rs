@@ -6,7 +6,7 @@ use super::format;
 #[cfg(unix)]
 use super::store::{ContentCacheFile, ContentCacheFolder};
 use crate::hash::{ContentHash, hash_content};
-use crate::outline::{Language, Outline, outline};
+use crate::outline::{CodeOutline, Language, outline};
 use crate::source::SourceFileState;
 use crate::tokens::{TokenCounter, default_counter};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -182,7 +182,7 @@ impl ContentCache {
     }
 
     /// Returns the outline of `text`, whose hash is `hash`, in the language of `path`. `None` if [`outline`] has none.
-    pub(crate) fn outline(&self, path: &str, hash: &ContentHash, text: &str) -> Option<Arc<Outline>> {
+    pub(crate) fn outline(&self, path: &str, hash: &ContentHash, text: &str) -> Option<Arc<CodeOutline>> {
         let language = Language::of_path(path)?;
         if let Some(outline) = self.cached_outline(hash, language) {
             return Some(outline);
@@ -192,7 +192,7 @@ impl ContentCache {
         Some(outline)
     }
 
-    fn cached_outline(&self, hash: &ContentHash, language: Language) -> Option<Arc<Outline>> {
+    fn cached_outline(&self, hash: &ContentHash, language: Language) -> Option<Arc<CodeOutline>> {
         let mut entries = self.lock();
         // Read under the lock: another thread that wants an outline would otherwise parse it again.
         #[cfg(unix)]

@@ -4,7 +4,7 @@ use super::bounded_map::BoundedMap;
 use crate::format::DocumentFormat;
 use crate::hash::ContentHash;
 use crate::load::RedactorCacheKey;
-use crate::outline::{Language, Outline, Symbol};
+use crate::outline::{CodeOutline, CodeSymbol, Language};
 use crate::source::SourceFileState;
 use crate::tokens::TokenCounter;
 use std::borrow::Cow;
@@ -62,7 +62,7 @@ pub(super) struct CachedPathEntry {
 pub(super) struct ContentCacheEntries {
     pub(super) index: BoundedMap<String, CachedPathEntry>,
     pub(super) facts: BoundedMap<ContentHash, ContentFacts>,
-    pub(super) outlines: BoundedMap<(ContentHash, Language), Arc<Outline>>,
+    pub(super) outlines: BoundedMap<(ContentHash, Language), Arc<CodeOutline>>,
     /// `None` for an outline that does not exist.
     pub(super) quotes: BoundedMap<QuotedSizeKey, Option<QuotedContentSize>>,
     pub(super) facts_changed: bool,
@@ -134,12 +134,12 @@ impl ContentCacheEntries {
         self.facts.insert(hash, facts, size_of::<(ContentHash, ContentFacts)>());
     }
 
-    pub(super) fn insert_outline(&mut self, key: (ContentHash, Language), outline: Arc<Outline>) {
+    pub(super) fn insert_outline(&mut self, key: (ContentHash, Language), outline: Arc<CodeOutline>) {
         let symbols: usize =
-            outline.symbols.iter().map(|symbol| symbol.name.len() + size_of::<Symbol>()).sum();
+            outline.symbols.iter().map(|symbol| symbol.name.len() + size_of::<CodeSymbol>()).sum();
         let identifiers: usize =
             outline.identifiers.iter().map(|(name, _)| name.len() + size_of::<(String, u32)>()).sum();
-        let bytes = outline.text.len() + symbols + identifiers + size_of::<(ContentHash, Outline)>();
+        let bytes = outline.text.len() + symbols + identifiers + size_of::<(ContentHash, CodeOutline)>();
         self.outlines_changed = true;
         self.outlines.insert(key, outline, bytes);
     }

@@ -2,7 +2,7 @@
 //! the same entries give the same bytes.
 
 use super::entries::{CachedPathEntry, ContentCacheEntries, ContentFacts, ContentKind};
-use crate::outline::{Language, Outline, Symbol, SymbolKind};
+use crate::outline::{CodeOutline, CodeSymbol, Language, SymbolKind};
 use crate::source::SourceFileState;
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ pub(super) fn decode_outlines(bytes: &[u8], entries: &mut ContentCacheEntries) -
         for _ in 0..reader.number()? {
             let name = reader.text()?;
             let [tag] = reader.array()?;
-            symbols.push(Symbol {
+            symbols.push(CodeSymbol {
                 name,
                 kind: SymbolKind::from_tag(tag)?,
                 line: reader.number()?,
@@ -111,7 +111,7 @@ pub(super) fn decode_outlines(bytes: &[u8], entries: &mut ContentCacheEntries) -
         for _ in 0..reader.number()? {
             identifiers.push((reader.text()?, u32::from_le_bytes(reader.array()?)));
         }
-        let outline = Outline { language, text, symbols, identifiers, complete };
+        let outline = CodeOutline { language, text, symbols, identifiers, complete };
         entries.insert_outline((hash, language), Arc::new(outline));
     }
     Some(())

@@ -2,7 +2,7 @@
 
 use super::filters::ConfigOverride;
 use crate::changes::RepositoryChangesOutcome;
-use process_runner::{Command, EnvPolicy, Limits, Output, OverLimit, SpawnErrorKind, Termination};
+use process_runner::{Command, EnvPolicy, Limits, Output, OutputLimitAction, SpawnErrorKind, Termination};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -62,7 +62,7 @@ where
         let limits = Limits::default()
             .timeout(self.time_limit)
             .capture(max_bytes)
-            .max_output(max_bytes as u64, OverLimit::Close);
+            .max_output(max_bytes as u64, OutputLimitAction::Close);
         let command = self.isolated_command(overrides).args(arguments).limits(limits).label("git");
         match (self.run)(command).await {
             Ok(output) => match output.termination {

@@ -5,7 +5,7 @@ use super::grammar::OutlineNodeRule;
 use super::language::Language;
 use super::nodes::{contains_definition, docstring, is_c_function, last_row, name_of};
 use super::parse::{MAX_DEPTH, MAX_TEXT_BYTES, parse};
-use super::symbol::{Outline, Symbol, SymbolKind};
+use super::symbol::{CodeOutline, CodeSymbol, SymbolKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use tree_sitter::{Node, Tree};
@@ -20,7 +20,7 @@ const MIN_IDENTIFIER_BYTES: usize = 3;
 const MAX_NAME_BYTES: usize = 200;
 
 /// Returns the outline of `text`, or `None` if it is too long or takes too many steps to parse.
-pub(super) fn extract(language: Language, text: &str) -> Option<Outline> {
+pub(super) fn extract(language: Language, text: &str) -> Option<CodeOutline> {
     if text.len() > MAX_TEXT_BYTES {
         return None;
     }
@@ -35,7 +35,13 @@ pub(super) fn extract(language: Language, text: &str) -> Option<Outline> {
     // The outer one of two cuts with one start comes first, as `apply_cuts` requires.
     cuts.sort_by_key(|cut| (cut.range.start, std::cmp::Reverse(cut.range.end)));
     let shortened = apply_cuts(text, &cuts);
-    Some(Outline { language, complete: shortened.len() == text.len(), text: shortened, symbols, identifiers })
+    Some(CodeOutline {
+        language,
+        complete: shortened.len() == text.len(),
+        text: shortened,
+        symbols,
+        identifiers,
+    })
 }
 
 /// Counts the identifiers of `tree`, in byte order.
@@ -93,7 +99,7 @@ struct OutlineExtractor<'t> {
     language: Language,
     text: &'t str,
     cuts: Vec<OutlineCut>,
-    symbols: Vec<Symbol>,
+    symbols: Vec<CodeSymbol>,
 }
 
 impl<'t> OutlineExtractor<'t> {
@@ -526,7 +532,7 @@ impl<'t> OutlineExtractor<'t> {
             && text.chars().all(|c| c.is_alphanumeric() || "_$#~:".contains(c))
         {
             let line = name.start_position().row + 1;
-            self.symbols.push(Symbol { name: text.to_owned(), kind, line, exported });
+            self.symbols.push(CodeSymbol { name: text.to_owned(), kind, line, exported });
         }
     }
 }

@@ -27,7 +27,7 @@ mod parse;
 mod symbol;
 
 pub use language::Language;
-pub use symbol::{Definition, FileDefinitions, Outline, Symbol, SymbolKind};
+pub use symbol::{CodeOutline, CodeSymbol, Definition, FileDefinitions, SymbolKind};
 
 /// Returns the outline of `text`, the content of the file at `path`.
 ///
@@ -37,7 +37,7 @@ pub use symbol::{Definition, FileDefinitions, Outline, Symbol, SymbolKind};
 ///
 /// Returns `None` if the language is not known, if the text is longer than 1 MiB, if the parser needs more steps than any
 /// sensible text of that size, and always without the feature `outline`.
-pub fn outline(path: &str, text: &str) -> Option<Outline> {
+pub fn outline(path: &str, text: &str) -> Option<CodeOutline> {
     let language = Language::of_path(path)?;
     #[cfg(feature = "outline")]
     return extract::extract(language, text);

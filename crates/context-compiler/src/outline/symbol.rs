@@ -5,13 +5,13 @@ use super::language::Language;
 /// The text of a file without imports, bodies, long values, and comments that document nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outline {
+pub struct CodeOutline {
     /// The language that the file was parsed as.
     pub language: Language,
     /// The shortened text, with `{…}` (in Python `...`) in the place of each body. Never longer than the whole text.
     pub text: String,
     /// The symbols that the file defines, in its order.
-    pub symbols: Vec<Symbol>,
+    pub symbols: Vec<CodeSymbol>,
     /// The identifiers in the text and how often each of them occurs, in byte order, definitions included. Comments and
     /// strings have none.
     pub identifiers: Vec<(String, u32)>,
@@ -22,7 +22,7 @@ pub struct Outline {
 /// A symbol that a file defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Symbol {
+pub struct CodeSymbol {
     /// The name, without the names of the types and modules around the definition.
     pub name: String,
     /// The kind of the symbol.

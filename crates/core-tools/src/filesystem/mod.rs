@@ -7,12 +7,12 @@
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
-//! use core_tools::filesystem::{self, EditFile, Edit};
+//! use core_tools::filesystem::{self, EditFile, TextReplacement};
 //! use core_tools::workspace::Workspace;
 //!
 //! let workspace = Workspace::new([folder.path()])?;
 //! workspace.locate("a.txt")?.write(b"one\ntwo\n")?;
-//! let edited = filesystem::edit_file(&workspace, &EditFile::new("a.txt", vec![Edit::new("two", "2")]))?;
+//! let edited = filesystem::edit_file(&workspace, &EditFile::new("a.txt", vec![TextReplacement::new("two", "2")]))?;
 //! assert!(edited.diff.contains("-two\n+2\n"));
 //! # Ok(())
 //! # }
@@ -53,11 +53,11 @@ mod write;
 
 pub use create_directory::{CreateDirectory, CreateDirectoryResult, create_directory};
 pub use delete_file::{DeleteFile, DeleteResult, delete_file};
-pub use edit::{Edit, EditFile, EditProblem, EditResult, edit_file, edit_file_with_secrets};
+pub use edit::{EditFile, EditProblem, EditResult, TextReplacement, edit_file, edit_file_with_secrets};
 pub use error::Error;
 #[cfg(feature = "mcp")]
 pub(crate) use exists::exists_if_cached;
-pub use exists::{Existence, PathExistenceCheck, directory_exists, file_exists};
+pub use exists::{PathExistence, PathExistenceCheck, directory_exists, file_exists};
 pub use find::{FindFiles, FindKind, FoundFiles, find_files};
 pub use glob::GlobList;
 pub use info::{FileInfo, GetFileInfo, get_file_info};

@@ -34,7 +34,7 @@ fn every_result_fits_the_schema_of_its_type() {
     assert_fits_its_schema(&read_media_file(workspace, &ReadMediaFile::new("x.pdf")).unwrap());
     let write = WriteFile { mode: WriteMode::Create, ..WriteFile::new("new", "x") };
     assert_fits_its_schema(&write_file(workspace, &write).unwrap());
-    let edit = EditFile::new(path(), vec![Edit::new("one", "1")]);
+    let edit = EditFile::new(path(), vec![TextReplacement::new("one", "1")]);
     assert_fits_its_schema(&edit_file(workspace, &edit).unwrap());
     let patch = ApplyPatch::new("*** Begin Patch\n*** Add File: p\n+x\n*** Delete File: p\n*** End Patch");
     assert_fits_its_schema(&apply_patch(workspace, &patch).unwrap());

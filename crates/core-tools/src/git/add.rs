@@ -34,7 +34,7 @@ impl GitAdd {
 
 /// The files that a call stages.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Staging<'a> {
+pub(super) enum FilesToStage<'a> {
     /// These files and folders, new ones too.
     Named(&'a [String]),
     /// All files that git tracks.
@@ -70,7 +70,7 @@ impl Git {
     pub async fn add(&self, input: &GitAdd, cancel: &CancellationToken) -> Result<AddResult, Error> {
         let repository = self.repository(input.repository_path.as_deref())?;
         repository.top_level("git_add")?;
-        let message = self.stage(&repository, Staging::Named(&input.files), "git_add", cancel).await?;
+        let message = self.stage(&repository, FilesToStage::Named(&input.files), "git_add", cancel).await?;
         Ok(AddResult { staged: self.count_staged(&repository, &[], cancel).await?, message })
     }
 
@@ -78,13 +78,13 @@ impl Git {
     pub(super) async fn stage(
         &self,
         repository: &Repository,
-        staging: Staging<'_>,
+        staging: FilesToStage<'_>,
         action: &'static str,
         cancel: &CancellationToken,
     ) -> Result<String, Error> {
         let mut invocation = GitInvocation::new(repository, GitAccess::Write, cancel, &["add"]);
         invocation = match staging {
-            Staging::Named(files) => {
+            FilesToStage::Named(files) => {
                 check_paths("files", files)?;
                 if files.is_empty() {
                     let reason = "it names no file; `.` is everything".to_owned();
@@ -92,7 +92,7 @@ impl Git {
                 }
                 invocation.paths(files)
             }
-            Staging::Tracked => invocation.args(["--update", "--", ":/"]),
+            FilesToStage::Tracked => invocation.args(["--update", "--", ":/"]),
         };
         repository.check_writable()?;
         self.refuse_configured_programs(repository, action, cancel).await?;
@@ -105,8 +105,8 @@ impl Git {
             return Ok(message);
         }
         let named = match staging {
-            Staging::Named(files) => files,
-            Staging::Tracked => &[],
+            FilesToStage::Named(files) => files,
+            FilesToStage::Tracked => &[],
         };
         // git may have staged a part. Where it cannot even list what was named, it has staged nothing of that.
         let staged = self.count_staged(repository, named, cancel).await.unwrap_or_default();

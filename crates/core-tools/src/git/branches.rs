@@ -58,7 +58,7 @@ impl GitCreateBranch {
 #[non_exhaustive]
 pub struct BranchList {
     /// Local ones first, then those of remotes, each by name.
-    pub branches: Vec<Branch>,
+    pub branches: Vec<GitBranch>,
     /// The number of branches, listed or not.
     pub total: usize,
 }
@@ -66,7 +66,7 @@ pub struct BranchList {
 /// One branch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
-pub struct Branch {
+pub struct GitBranch {
     /// `main`, or `origin/main` of a remote.
     pub name: String,
     /// True if it is checked out here.
@@ -112,7 +112,7 @@ pub struct CreateBranchResult {
 /// a subject can hold.
 const FORMAT: &str = "--format=%(refname)%00%(objectname)%00%(HEAD)%00%(upstream:short)%00%(committerdate:iso-strict)%00%(contents:subject)";
 
-fn parse(listed: &[u8]) -> Vec<Branch> {
+fn parse(listed: &[u8]) -> Vec<GitBranch> {
     let mut branches = Vec::new();
     for entry in listed.split(|byte| *byte == b'\n') {
         let fields: Vec<_> = entry.splitn(6, |byte| *byte == 0).collect();
@@ -127,7 +127,7 @@ fn parse(listed: &[u8]) -> Vec<Branch> {
         if remote && short.ends_with("/HEAD") {
             continue;
         }
-        branches.push(Branch {
+        branches.push(GitBranch {
             name: short.to_owned(),
             current: *head == b"*",
             remote,

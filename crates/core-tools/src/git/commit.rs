@@ -1,7 +1,7 @@
 //! `git_commit`: stages files on request, and commits.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
-use super::add::Staging;
+use super::add::FilesToStage;
 use super::diff::DiffRequest;
 use super::error::Error;
 use super::invocation::{GitAccess, GitInvocation};
@@ -64,10 +64,10 @@ impl GitCommit {
         self.amend == Some(true)
     }
 
-    fn staging(&self) -> Option<Staging<'_>> {
+    fn staging(&self) -> Option<FilesToStage<'_>> {
         match &self.files {
-            Some(files) => Some(Staging::Named(files)),
-            None => (self.all == Some(true)).then_some(Staging::Tracked),
+            Some(files) => Some(FilesToStage::Named(files)),
+            None => (self.all == Some(true)).then_some(FilesToStage::Tracked),
         }
     }
 }
@@ -198,14 +198,14 @@ impl Git {
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         match input.staging() {
-            Some(Staging::Named(files)) => {
+            Some(FilesToStage::Named(files)) => {
                 self.stage_resolved(repository, files, "git_commit", cancel).await?;
                 self.refuse_conflicts(repository, cancel).await
             }
             // First: staging everything would take files with conflict markers for resolved.
-            Some(Staging::Tracked) => {
+            Some(FilesToStage::Tracked) => {
                 self.refuse_conflicts(repository, cancel).await?;
-                self.stage(repository, Staging::Tracked, "git_commit", cancel).await.map(drop)
+                self.stage(repository, FilesToStage::Tracked, "git_commit", cancel).await.map(drop)
             }
             None => self.refuse_conflicts(repository, cancel).await,
         }

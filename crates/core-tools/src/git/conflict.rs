@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A file that both sides changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
-pub struct Conflict {
+pub struct ConflictedFile {
     /// The path, relative to the folder that was named.
     pub path: String,
     /// The kind: `both modified`, `both added`, `deleted by us`, `deleted by them`, `added by us`, `added by them`,
@@ -26,7 +26,7 @@ pub struct Conflict {
     pub resolution: &'static str,
 }
 
-impl Conflict {
+impl ConflictedFile {
     /// Returns the conflict of the file at `path`, whose markers begin at `lines`.
     pub(super) fn new(path: String, kind: ConflictKind, lines: Vec<usize>) -> Self {
         Self { path, kind, text: String::new(), resolution: resolution(kind, !lines.is_empty()), lines }

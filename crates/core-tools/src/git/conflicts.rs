@@ -1,8 +1,8 @@
 //! Lists the files in conflict with the lines of their markers, and refuses what has to wait for them.
 
-use super::add::Staging;
+use super::add::FilesToStage;
 use super::change_kind::ConflictKind;
-use super::conflict::Conflict;
+use super::conflict::ConflictedFile;
 use super::error::Error;
 use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
@@ -118,7 +118,7 @@ impl Git {
         &self,
         repository: &Repository,
         cancel: &CancellationToken,
-    ) -> Result<(Vec<Conflict>, usize), Error> {
+    ) -> Result<(Vec<ConflictedFile>, usize), Error> {
         let top = repository.top_level("listing conflicts")?;
         let listed = self.list_unmerged(repository, &[], cancel).await?;
         let unmerged = parse(&listed);
@@ -134,7 +134,7 @@ impl Git {
             // The files share one budget, in the order of git. Later files are listed with their lines alone.
             free_bytes = free_bytes.saturating_sub(text.len());
             let path = relative_to(&repository.prefix, path);
-            conflicts.push(Conflict { text, ..Conflict::new(path, kind_of(*stages), lines) });
+            conflicts.push(ConflictedFile { text, ..ConflictedFile::new(path, kind_of(*stages), lines) });
         }
         Ok((conflicts, unmerged.len()))
     }
@@ -161,7 +161,7 @@ impl Git {
             // Staging marks a conflict as resolved. After that git itself would commit the markers.
             self.refuse_markers(repository, files, cancel).await?;
         }
-        self.stage(repository, Staging::Named(files), action, cancel).await.map(drop)
+        self.stage(repository, FilesToStage::Named(files), action, cancel).await.map(drop)
     }
 
     /// Refuses if one of `files` is in conflict and still has markers.

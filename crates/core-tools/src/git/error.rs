@@ -1,6 +1,6 @@
 //! The errors of git operations.
 
-use super::conflict::Conflict;
+use super::conflict::ConflictedFile;
 use super::operation::UnfinishedOperation;
 use super::text::{count_of, printable_list};
 use crate::ci::CommandError;
@@ -107,7 +107,7 @@ pub enum Error {
     #[error("{}", conflict_text(conflicts, *total))]
     Conflicts {
         /// The first of them.
-        conflicts: Vec<Conflict>,
+        conflicts: Vec<ConflictedFile>,
         /// The number of all of them.
         total: usize,
     },
@@ -161,7 +161,7 @@ pub enum Error {
 }
 
 /// Returns the message about files in conflict.
-fn conflict_text(conflicts: &[Conflict], total: usize) -> String {
+fn conflict_text(conflicts: &[ConflictedFile], total: usize) -> String {
     let files = count_of(total, "file", "files");
     let mut text = format!("there are conflicts in {files}; resolve them and stage the files first:");
     for conflict in conflicts {

@@ -1,6 +1,6 @@
 //! The result of a merge or a rebase, and what both check.
 
-use super::conflict::Conflict;
+use super::conflict::ConflictedFile;
 use super::environment::INTEGRATION_CONFIGURATION;
 use super::error::Error;
 use super::invocation::{ConfigOverrides, GitAccess, GitInvocation};
@@ -54,7 +54,7 @@ pub struct IntegrationResult {
     pub progress: Option<OperationProgress>,
     /// The files in conflict, the first 200.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conflicts: Vec<Conflict>,
+    pub conflicts: Vec<ConflictedFile>,
     /// The number of files in conflict, listed or not.
     pub total_conflicts: usize,
     /// The way to go on, where it is not finished.

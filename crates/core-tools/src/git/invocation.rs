@@ -6,7 +6,7 @@ use super::environment::{
 };
 use super::error::Error;
 use super::repository::Repository;
-use process_runner::{Command, EnvPolicy, Limits, OverLimit, Stdin};
+use process_runner::{Command, EnvPolicy, Limits, OutputLimitAction, Stdin};
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -203,7 +203,7 @@ impl<'a> GitInvocation<'a> {
         let mut limits = Limits::default().timeout(self.timeout).capture(self.max_output_bytes);
         if self.access == GitAccess::Read {
             // Only a run that changes nothing may be stopped in the middle.
-            limits = limits.max_output(self.max_output_bytes as u64, OverLimit::Close);
+            limits = limits.max_output(self.max_output_bytes as u64, OutputLimitAction::Close);
         }
         let mut command = self
             .with_environment(self.in_folder()?)

@@ -98,14 +98,15 @@ mod written_paths;
 pub use add::{AddResult, GitAdd};
 pub use blame::{BlameLine, BlameResult, GitBlame};
 pub use branches::{
-    Branch, BranchList, CreateBranchResult, CurrentBranch, GitCreateBranch, GitCurrentBranch, GitListBranches,
+    BranchList, CreateBranchResult, CurrentBranch, GitBranch, GitCreateBranch, GitCurrentBranch,
+    GitListBranches,
 };
 pub use change_kind::{ConflictKind, GitChangeKind};
 pub use checkout::{CheckoutResult, GitCheckout};
 pub use clean::{CleanResult, GitClean};
 pub use commit::{CommitResult, GitCommit};
 pub use commit_stat::CommitStat;
-pub use conflict::Conflict;
+pub use conflict::ConflictedFile;
 pub use diff::{DiffResult, FileDiff, GitDiff};
 pub use error::Error;
 pub use fetch::{FetchResult, GitFetch};

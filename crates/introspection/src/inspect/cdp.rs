@@ -166,7 +166,7 @@ pub(crate) struct CdpSession {
 
 impl std::fmt::Debug for CdpSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("CdpSession").field("url", &self.url).finish_non_exhaustive()
     }
 }
 

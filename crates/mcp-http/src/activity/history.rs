@@ -3,7 +3,7 @@
 use super::counts::ActivityCounts;
 use super::machine::MachineState;
 use super::number::as_f64;
-use super::timeline::{ServerLoad, TimeBucket, TimeSpan, Timeline, change_counts};
+use super::timeline::{ActivityTimeline, ServerLoad, TimeBucket, TimeSpan, change_counts};
 use crate::recent_calls::STRANGER;
 use core_tools::mcp::{CallDecision, CallRecord};
 use process_runner::ProgramUsage;
@@ -20,7 +20,7 @@ pub(crate) struct ActivityHistory {
 
 #[derive(Debug)]
 struct HistoryState {
-    timelines: [Timeline; 2],
+    timelines: [ActivityTimeline; 2],
     /// The CPU time of each owner and purpose at the last sample.
     cpu_before: HashMap<ProgramKey, Duration>,
     /// The use of the programs that run, at the last sample.
@@ -62,7 +62,7 @@ pub(super) struct LoadSample {
 #[derive(Debug)]
 pub(crate) struct ActivityView {
     /// One entry for each piece of time, the oldest first.
-    pub(crate) pieces: Vec<PieceView>,
+    pub(crate) pieces: Vec<TimeBucketView>,
     pub(crate) total: ActivityCounts,
     /// The callers, those first that have used most CPU time, then those with most calls.
     pub(crate) callers: Vec<NamedActivity>,
@@ -72,7 +72,7 @@ pub(crate) struct ActivityView {
 
 /// One piece of time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PieceView {
+pub(crate) struct TimeBucketView {
     /// The part of it that this process has lived through. Zero before its start.
     pub(crate) elapsed: Duration,
     pub(crate) counts: ActivityCounts,
@@ -93,7 +93,7 @@ pub(crate) struct NamedActivity {
 impl Default for ActivityHistory {
     fn default() -> Self {
         let state = HistoryState {
-            timelines: TimeSpan::ALL.map(Timeline::new),
+            timelines: TimeSpan::ALL.map(ActivityTimeline::new),
             cpu_before: HashMap::new(),
             current: HashMap::new(),
             last_sample: None,
@@ -211,7 +211,7 @@ impl ActivityHistory {
     fn view_at(&self, span: TimeSpan, principal: Option<&str>, elapsed: Duration) -> ActivityView {
         let state = self.state();
         let mut view = ActivityView {
-            pieces: vec![PieceView::default(); span.pieces()],
+            pieces: vec![TimeBucketView::default(); span.pieces()],
             total: ActivityCounts::default(),
             callers: Vec::new(),
             tools: Vec::new(),

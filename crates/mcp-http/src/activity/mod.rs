@@ -9,7 +9,9 @@ mod number;
 mod sampler;
 mod timeline;
 
-pub(crate) use history::{ActivityHistory, ActivityView, CurrentUse, NamedActivity, PieceView, STRANGERS};
+pub(crate) use history::{
+    ActivityHistory, ActivityView, CurrentUse, NamedActivity, STRANGERS, TimeBucketView,
+};
 pub(crate) use machine::{DiskSpace, MachineState};
 pub(crate) use number::as_f64;
 pub(crate) use sampler::sample_continuously;

@@ -64,12 +64,12 @@ pub(super) struct TimeBucket {
 
 /// The pieces of one span, the oldest first. A piece in which nothing happened may be missing.
 #[derive(Debug)]
-pub(super) struct Timeline {
+pub(super) struct ActivityTimeline {
     pub(super) span: TimeSpan,
     pub(super) pieces: VecDeque<TimeBucket>,
 }
 
-impl Timeline {
+impl ActivityTimeline {
     pub(super) fn new(span: TimeSpan) -> Self {
         Self { span, pieces: VecDeque::new() }
     }

@@ -38,7 +38,7 @@ pub(crate) fn run(
         // The toolsets are built for the facts about their tools; no tool is called.
         ConfinementPolicy::off("nothing is run"),
         EnvironmentPolicy::default(),
-        toolsets::Callers::One(&sessions::of_one(settings)),
+        toolsets::ServedCallers::One(&sessions::of_one(settings)),
     )?;
     let tools: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
     match command {

@@ -3,7 +3,7 @@
 use super::captured::CapturedStream;
 use super::head_tail::HeadTailBuffer;
 use super::snapshot::OutputSnapshot;
-use crate::secrets::{Secrets, StreamRedactor};
+use crate::secrets::{SecretValues, StreamRedactor};
 use crate::spill::{SpillOptions, SpillWriter};
 use crate::text;
 
@@ -69,7 +69,7 @@ enum SpillState {
 
 impl OutputCapture {
     /// Returns an empty capture. `secrets` are hidden before anything is kept or spilled.
-    pub fn new(limits: &CaptureLimits, secrets: &Secrets) -> Self {
+    pub fn new(limits: &CaptureLimits, secrets: &SecretValues) -> Self {
         Self {
             redactor: secrets.redactor(),
             recorder: CaptureRecorder {

@@ -1,12 +1,12 @@
 use super::collector::{CaptureLimits, OutputCapture};
 use super::{CapturedStream, OutputSnapshot};
-use crate::secrets::Secrets;
+use crate::secrets::SecretValues;
 use crate::spill::SpillOptions;
 use proptest::prelude::*;
 use std::borrow::Cow;
 
 fn capture(max_bytes: usize, chunks: &[&[u8]]) -> CapturedStream {
-    let mut capture = OutputCapture::new(&CaptureLimits::new(max_bytes), &Secrets::default());
+    let mut capture = OutputCapture::new(&CaptureLimits::new(max_bytes), &SecretValues::default());
     for chunk in chunks {
         capture.push(chunk);
     }
@@ -46,7 +46,7 @@ fn of_a_long_stream_a_quarter_is_head_and_the_rest_is_tail() {
 #[test]
 fn the_default_keeps_256_kib() {
     let captured = {
-        let mut capture = OutputCapture::new(&CaptureLimits::default(), &Secrets::default());
+        let mut capture = OutputCapture::new(&CaptureLimits::default(), &SecretValues::default());
         capture.push(&[b'x'; 1_000_000]);
         capture.finish(true)
     };
@@ -63,7 +63,7 @@ fn an_omission_within_one_line_names_no_lines_and_one_over_two_lines_names_one()
 
 #[test]
 fn memory_grows_with_the_stream_and_never_past_the_limit() {
-    let mut capture = OutputCapture::new(&CaptureLimits::new(100_000), &Secrets::default());
+    let mut capture = OutputCapture::new(&CaptureLimits::new(100_000), &SecretValues::default());
     assert_eq!(capture.buffer_capacity(), 0);
     capture.push(&[b'x'; 1000]);
     assert!(capture.buffer_capacity() <= 2000);
@@ -108,7 +108,7 @@ fn clean_text_of_a_build_log_is_its_last_state() {
 
 #[test]
 fn a_reader_with_a_cursor_gets_everything_once() {
-    let mut capture = OutputCapture::new(&CaptureLimits::new(1000), &Secrets::default());
+    let mut capture = OutputCapture::new(&CaptureLimits::new(1000), &SecretValues::default());
     let (mut cursor, mut read) = (0, Vec::new());
     for n in 0..50 {
         capture.push(format!("line {n}\n").as_bytes());
@@ -127,7 +127,7 @@ fn a_reader_with_a_cursor_gets_everything_once() {
 
 #[test]
 fn a_late_reader_gets_the_head_then_the_tail_and_the_number_lost_between() {
-    let mut capture = OutputCapture::new(&CaptureLimits::new(8), &Secrets::default());
+    let mut capture = OutputCapture::new(&CaptureLimits::new(8), &SecretValues::default());
     capture.push(b"0123456789abcdefghij");
     let first = capture.snapshot(0, 100);
     assert_eq!((&first.bytes[..], first.next_cursor, first.lost_bytes), (&b"01"[..], 2, 0));
@@ -145,10 +145,10 @@ fn a_cursor_past_the_end_gives_nothing_and_comes_back_to_it() {
 
 #[test]
 fn a_snapshot_waits_for_the_rest_of_a_character_unless_the_stream_has_ended() {
-    let mut capture = OutputCapture::new(&CaptureLimits::new(100), &Secrets::default());
+    let mut capture = OutputCapture::new(&CaptureLimits::new(100), &SecretValues::default());
     capture.push(b"ab\xE2\x82");
     assert_eq!(capture.snapshot(0, 100).bytes, b"ab");
-    let mut whole = OutputCapture::new(&CaptureLimits::new(100), &Secrets::default());
+    let mut whole = OutputCapture::new(&CaptureLimits::new(100), &SecretValues::default());
     whole.push(b"ab\xE2\x82");
     assert_eq!(whole.finish(true).snapshot(2, 100).bytes, b"\xE2\x82");
     capture.push(b"\xAC!");
@@ -160,7 +160,7 @@ fn secrets_are_hidden_before_anything_is_kept() {
     let secret = "0123456789abcdef0123456789abcdefABCDEFGH";
     for at in 0..40 {
         for limit in [20, 30, 60, 1000] {
-            let mut capture = OutputCapture::new(&CaptureLimits::new(limit), &Secrets::new([secret]));
+            let mut capture = OutputCapture::new(&CaptureLimits::new(limit), &SecretValues::new([secret]));
             for chunk in ["--------", &secret[..at], &secret[at..], "--------------------", &secret[..at]] {
                 capture.push(chunk.as_bytes());
             }
@@ -178,7 +178,7 @@ fn secrets_are_hidden_before_anything_is_kept() {
 fn a_stream_longer_than_memory_keeps_is_spilled_from_its_first_byte_with_secrets_hidden() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let limits = CaptureLimits::new(100).spill(SpillOptions::new(dir.path()));
-    let mut capture = OutputCapture::new(&limits, &Secrets::new(["hunter2-hunter2"]));
+    let mut capture = OutputCapture::new(&limits, &SecretValues::new(["hunter2-hunter2"]));
     let mut expected = String::new();
     for n in 0..100 {
         capture.push(format!("{n} hunter2-").as_bytes());
@@ -198,7 +198,7 @@ fn a_stream_longer_than_memory_keeps_is_spilled_from_its_first_byte_with_secrets
 fn a_stream_that_memory_keeps_whole_makes_no_file() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let limits = CaptureLimits::new(100).spill(SpillOptions::new(dir.path()));
-    let mut capture = OutputCapture::new(&limits, &Secrets::default());
+    let mut capture = OutputCapture::new(&limits, &SecretValues::default());
     capture.push(&[b'x'; 100]);
     assert_eq!(capture.finish(true).spill, None);
     #[allow(clippy::disallowed_methods, reason = "the test looks at the folder")]
@@ -209,7 +209,7 @@ fn a_stream_that_memory_keeps_whole_makes_no_file() {
 #[test]
 fn a_spill_that_fails_leaves_the_capture_whole_and_says_why() {
     let limits = CaptureLimits::new(8).spill(SpillOptions::new("/nonexistent/folder"));
-    let mut capture = OutputCapture::new(&limits, &Secrets::default());
+    let mut capture = OutputCapture::new(&limits, &SecretValues::default());
     capture.push(b"0123456789abcdefghij");
     let captured = capture.finish(true);
     assert_eq!((captured.head(), captured.tail()), (&b"01"[..], &b"efghij"[..]));
@@ -239,7 +239,7 @@ proptest! {
         cursor in 0..200_u64,
         max in 4..50_usize,
     ) {
-        let mut capture = OutputCapture::new(&CaptureLimits::new(limit), &Secrets::default());
+        let mut capture = OutputCapture::new(&CaptureLimits::new(limit), &SecretValues::default());
         for chunk in &chunks {
             capture.push(chunk.as_bytes());
         }

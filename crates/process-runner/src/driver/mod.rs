@@ -12,5 +12,5 @@ mod run_loop;
 mod shared;
 mod stdin_copy;
 
-pub(crate) use run_loop::Driver;
+pub(crate) use run_loop::RunDriver;
 pub(crate) use shared::{DriverResult, RunState, StopRequest};

@@ -12,7 +12,7 @@ use super::pipe::PIPE_CHUNK;
 use super::shared::RunState;
 use crate::command::LineCallback;
 use crate::events::{EventGranularity, EventQueue, RunEvent};
-use crate::limits::{Limits, OverLimit};
+use crate::limits::{Limits, OutputLimitAction};
 use crate::lines::{LineSplitter, OutputLine};
 use crate::outcome::Stream;
 use crate::secrets::StreamRedactor;
@@ -153,9 +153,9 @@ impl OutputPump<'_> {
                 // What still fits is kept, so that the capture is exact to the byte.
                 let room = usize::try_from(limit.bytes - stream.bytes_read).unwrap_or(usize::MAX);
                 match limit.on_exceeded {
-                    OverLimit::Kill => progress.over_limit = Some(stream.stream),
-                    OverLimit::Close => stream.pipe = None,
-                    OverLimit::Discard => {}
+                    OutputLimitAction::Kill => progress.over_limit = Some(stream.stream),
+                    OutputLimitAction::Close => stream.pipe = None,
+                    OutputLimitAction::Discard => {}
                 }
                 &bytes[..room.min(bytes.len())]
             }

@@ -19,7 +19,7 @@ use crate::leftover::{LeftoverDecision, LeftoverRegistry, LeftoverTree, RunOwner
 use crate::limits::{LeftoverPolicy, Limits};
 use crate::outcome::{LeftoverProcess, Output, Stream, Termination};
 use crate::reaper::{self, MemberAction, TreeEnd, TreeInspection};
-use crate::secrets::Secrets;
+use crate::secrets::SecretValues;
 use crate::tree::{ExitWatch, LaunchedProgram, LimitWatch, ReapedLeader};
 
 use super::deadline::DeadlineTimer;
@@ -48,7 +48,7 @@ const REAPER_SLOW: Duration = Duration::from_millis(250);
 const REAPER_STUCK: Duration = Duration::from_secs(3);
 
 /// The task of one run: it reads the streams, keeps the limits, and leaves the result in [`RunState`].
-pub(crate) struct Driver {
+pub(crate) struct RunDriver {
     shared: Arc<RunState>,
     limits: Limits,
     label: String,
@@ -85,12 +85,12 @@ pub(crate) struct Driver {
     _run_guard: Box<dyn Any + Send>,
 }
 
-impl Driver {
+impl RunDriver {
     pub(crate) fn new(
         launched: LaunchedProgram,
         command: &Command,
         limits: Limits,
-        secrets: &Secrets,
+        secrets: &SecretValues,
         queued: Duration,
         events: Option<Arc<EventQueue>>,
         run_guard: Box<dyn Any + Send>,
@@ -102,7 +102,7 @@ impl Driver {
             None => capture_limits,
         };
         // The output stream hides secrets once, for the capture and the events, so the capture has none to hide.
-        let capture = || Some(OutputCapture::new(&capture_limits, &Secrets::default()));
+        let capture = || Some(OutputCapture::new(&capture_limits, &SecretValues::default()));
         let (stdin, piped) = StdinCopy::new(stdin, &command.stdin);
         let shared = Arc::new(RunState::new(leader, started, piped, [capture(), capture()]));
         let by_line = command.on_line.is_some()
@@ -601,7 +601,7 @@ impl Driver {
             let complete = self.streams[index].complete;
             match state.captures[index].take() {
                 Some(capture) => capture.finish(complete),
-                None => OutputCapture::new(&CaptureLimits::new(0), &Secrets::default()).finish(complete),
+                None => OutputCapture::new(&CaptureLimits::new(0), &SecretValues::default()).finish(complete),
             }
         });
         let output = Output {
@@ -632,7 +632,7 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl Drop for RunDriver {
     /// Leaves an unfinished run to the reaper: its runtime is shutting down, or its handle was dropped.
     fn drop(&mut self) {
         if self.shared.is_finished() {

@@ -8,4 +8,4 @@ mod tests;
 mod values;
 
 pub use redactor::StreamRedactor;
-pub use values::Secrets;
+pub use values::SecretValues;

@@ -4,13 +4,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use proptest::prelude::*;
 
-use super::Secrets;
+use super::SecretValues;
 use super::redactor::REDACTED;
 
 /// 40 bytes with everything that an encoding changes.
 const SECRET: &str = "s3cr3t/+~\"\\ é%&=p4ssw0rd-ABCDEFGHIJKLMN";
 
-fn redact(secrets: &Secrets, chunks: &[&[u8]]) -> String {
+fn redact(secrets: &SecretValues, chunks: &[&[u8]]) -> String {
     let mut redactor = secrets.redactor();
     let mut shown = Vec::new();
     for chunk in chunks {
@@ -32,7 +32,7 @@ fn the_secret_of_these_tests_has_40_bytes() {
 
 #[test]
 fn a_secret_split_at_any_place_is_hidden_and_what_is_around_it_stays() {
-    let secrets = Secrets::new([SECRET]);
+    let secrets = SecretValues::new([SECRET]);
     let text = format!("before {SECRET} after");
     for at in 0..=text.len() {
         let (left, right) = text.as_bytes().split_at(at);
@@ -44,7 +44,7 @@ fn a_secret_split_at_any_place_is_hidden_and_what_is_around_it_stays() {
 
 #[test]
 fn encoded_forms_are_hidden_at_any_split_and_any_offset() {
-    let secrets = Secrets::new([SECRET]);
+    let secrets = SecretValues::new([SECRET]);
     let percent = |upper: bool| -> String {
         let each = |byte: &u8| match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
@@ -83,7 +83,7 @@ fn encoded_forms_are_hidden_at_any_split_and_any_offset() {
 
 #[test]
 fn a_stream_that_ends_within_a_secret_does_not_show_8_bytes_of_it() {
-    let secrets = Secrets::new([SECRET]);
+    let secrets = SecretValues::new([SECRET]);
     for length in 0..=SECRET.len() {
         let shown = redact(&secrets, &[b"x", &SECRET.as_bytes()[..length]]);
         assert!(!shows(shown.as_bytes(), SECRET.as_bytes()), "{length}: {shown}");
@@ -92,7 +92,7 @@ fn a_stream_that_ends_within_a_secret_does_not_show_8_bytes_of_it() {
 
 #[test]
 fn what_cannot_begin_a_secret_is_not_held_back() {
-    let mut redactor = Secrets::new([SECRET]).redactor();
+    let mut redactor = SecretValues::new([SECRET]).redactor();
     let mut shown = Vec::new();
     redactor.push(b"Password: ", |bytes| shown.extend_from_slice(bytes));
     assert_eq!(shown, b"Password: ");
@@ -102,7 +102,7 @@ fn what_cannot_begin_a_secret_is_not_held_back() {
 fn many_secrets_are_all_found() {
     let values: Vec<String> =
         (0..500_u64).map(|n| format!("{:016x}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect();
-    let secrets = Secrets::new(&values);
+    let secrets = SecretValues::new(&values);
     for value in &values {
         assert_eq!(secrets.hide(&format!("<{value}>")), "<[redacted]>");
     }
@@ -111,7 +111,7 @@ fn many_secrets_are_all_found() {
 
 #[test]
 fn secrets_that_overlap_are_hidden_together() {
-    let secrets = Secrets::new(["1234567890ab", "67890abXXXXXXXXXXXX"]);
+    let secrets = SecretValues::new(["1234567890ab", "67890abXXXXXXXXXXXX"]);
     let text = b"<1234567890abXXXXXXXXXXXX>";
     for at in 0..text.len() {
         assert_eq!(redact(&secrets, &[&text[..at], &text[at..]]), "<[redacted]>");
@@ -120,7 +120,7 @@ fn secrets_that_overlap_are_hidden_together() {
 
 #[test]
 fn of_two_secrets_at_one_place_the_longer_is_hidden() {
-    let secrets = Secrets::new(["abcdef", "abcdefghij"]);
+    let secrets = SecretValues::new(["abcdef", "abcdefghij"]);
     assert_eq!(
         redact(&secrets, &[b"abcdef", b"ghij abcdef", b"gh abcdef"]),
         "[redacted] [redacted]gh [redacted]"
@@ -129,33 +129,33 @@ fn of_two_secrets_at_one_place_the_longer_is_hidden() {
 
 #[test]
 fn neighbours_are_hidden_one_by_one() {
-    let secrets = Secrets::new(["abcdef"]);
+    let secrets = SecretValues::new(["abcdef"]);
     assert_eq!(redact(&secrets, &[b"abcdefabc", b"def"]), "[redacted][redacted]");
 }
 
 #[test]
 fn short_values_and_white_space_around_values_are_ignored() {
-    assert!(Secrets::new(["12345", "", "  abc \n"]).is_empty());
-    assert_eq!(Secrets::new([" abcdef\n"]).hide("xabcdefx"), "x[redacted]x");
+    assert!(SecretValues::new(["12345", "", "  abc \n"]).is_empty());
+    assert_eq!(SecretValues::new([" abcdef\n"]).hide("xabcdefx"), "x[redacted]x");
 }
 
 #[test]
 fn text_without_a_secret_is_borrowed() {
-    assert!(matches!(Secrets::new([SECRET]).hide("nothing"), Cow::Borrowed("nothing")));
-    assert_eq!(Secrets::new([SECRET]).hide(&format!("{SECRET}.")), "[redacted].");
+    assert!(matches!(SecretValues::new([SECRET]).hide("nothing"), Cow::Borrowed("nothing")));
+    assert_eq!(SecretValues::new([SECRET]).hide(&format!("{SECRET}.")), "[redacted].");
 }
 
 #[test]
 fn debug_text_says_nothing() {
-    let secrets = Secrets::new([SECRET]);
+    let secrets = SecretValues::new([SECRET]);
     let mut redactor = secrets.redactor();
     redactor.push(&SECRET.as_bytes()[..20], |_| {});
-    assert_eq!(format!("{secrets:?} {redactor:?}"), "Secrets(..) StreamRedactor(..)");
+    assert_eq!(format!("{secrets:?} {redactor:?}"), "SecretValues(..) StreamRedactor(..)");
 }
 
 #[test]
 fn a_stream_that_repeats_a_secret_without_end_holds_no_more_than_its_length() {
-    let mut redactor = Secrets::new(["aaaaaaaa"]).redactor();
+    let mut redactor = SecretValues::new(["aaaaaaaa"]).redactor();
     let mut shown = 0;
     for _ in 0..1000 {
         redactor.push(&[b'a'; 100], |bytes| shown += bytes.len());
@@ -172,7 +172,7 @@ proptest! {
         text in "[abc]{0,60}",
         cuts in prop::collection::vec(0..60_usize, 0..8),
     ) {
-        let secrets = Secrets::new(&values);
+        let secrets = SecretValues::new(&values);
         let mut cuts: Vec<_> = cuts.into_iter().map(|at| at.min(text.len())).collect();
         cuts.extend([0, text.len()]);
         cuts.sort_unstable();
@@ -187,7 +187,7 @@ proptest! {
     #[test]
     fn text_without_a_secret_or_its_beginning_passes_unchanged(text in "[^s]{0,60}", at in 0..60_usize) {
         let at = at.min(text.len());
-        let secrets = Secrets::new(["ssssssss"]);
+        let secrets = SecretValues::new(["ssssssss"]);
         prop_assert_eq!(redact(&secrets, &[&text.as_bytes()[..at], &text.as_bytes()[at..]]), text);
     }
 }

@@ -12,13 +12,13 @@ use super::redactor::StreamRedactor;
 ///
 /// Each value of at least 6 bytes is found as it is, in base64 and base64url (alone, or anywhere within a longer
 /// encoded text), percent-encoded and escaped as in a JSON string, and replaced by `[redacted]`. Shorter values are
-/// ignored. `Secrets` is cheap to clone.
+/// ignored. `SecretValues` is cheap to clone.
 #[derive(Clone, Default)]
-pub struct Secrets {
+pub struct SecretValues {
     matcher: Option<Arc<SecretMatcher>>,
 }
 
-impl Secrets {
+impl SecretValues {
     /// Returns a set of these values, without the white space at their ends: a program prints what it has read from a
     /// file without the line end.
     pub fn new<V: AsRef<[u8]>>(values: impl IntoIterator<Item = V>) -> Self {
@@ -59,9 +59,9 @@ impl Secrets {
     }
 }
 
-impl fmt::Debug for Secrets {
+impl fmt::Debug for SecretValues {
     /// Writes nothing about the values, not even their number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secrets(..)")
+        f.write_str("SecretValues(..)")
     }
 }

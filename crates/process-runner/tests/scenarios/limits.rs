@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use process_runner::{
-    EventOptions, LagPolicy, Limits, OverLimit, RunEvent, Runner, SpillOptions, Stream, Termination,
+    EventOptions, LagPolicy, Limits, OutputLimitAction, RunEvent, Runner, SpillOptions, Stream, Termination,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -114,7 +114,7 @@ pub(crate) async fn s22_a_consumer_that_stalls_loses_events_or_holds_the_program
 }
 
 pub(crate) async fn s23_an_output_limit_kills_the_tree(case: ScenarioCase) {
-    let limits = Limits::default().max_output(10 << 20, OverLimit::Kill);
+    let limits = Limits::default().max_output(10 << 20, OutputLimitAction::Kill);
     let output = outcome(case.sh(&format!("sleep {LONG} & yes 0123456")).limits(limits)).await;
     assert_eq!(output.termination, Termination::OutputLimit { stream: Stream::Stdout });
     assert!(output.elapsed < SLOW, "{:?}", output.elapsed);

@@ -4,7 +4,9 @@ use std::io::Read;
 use std::process::{Command as StdCommand, Stdio};
 use std::time::Duration;
 
-use process_runner::{EventOptions, LeftoverPolicy, Limits, OverLimit, Runner, Stdin, Stream, Termination};
+use process_runner::{
+    EventOptions, LeftoverPolicy, Limits, OutputLimitAction, Runner, Stdin, Stream, Termination,
+};
 use tokio::io::AsyncWriteExt;
 
 use crate::harness::{
@@ -216,7 +218,7 @@ pub(crate) async fn s18_a_consumer_that_goes_away_kills_nobody(case: ScenarioCas
     assert_eq!((output.stdout.total_lines, &*output.stderr.text()), (200_000, "done\n"));
 
     // Only who asks for it closes the stream.
-    let limits = Limits::default().max_output(1 << 20, OverLimit::Close);
+    let limits = Limits::default().max_output(1 << 20, OutputLimitAction::Close);
     let output = outcome(case.program("yes", &[]).limits(limits)).await;
     let Termination::Signaled { signal, .. } = output.termination else { panic!("{}", described(&output)) };
     assert_eq!(process_runner::signal_name(signal), Some("SIGPIPE"));

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use process_runner::{Error, Limits, Output, Secrets, SpillOptions, Termination, signal_name};
+use process_runner::{Error, Limits, Output, SecretValues, SpillOptions, Termination, signal_name};
 
 use crate::harness::{LONG, ScenarioCase, assert_exited, described, memory, outcome, reset_peak};
 
@@ -69,7 +69,7 @@ fn leak(case: &ScenarioCase, end: &str) -> process_runner::Command {
         }}
         syswrite STDERR, "failed with $secret\n"; {end}"#
     );
-    case.perl(&script).env("LEAK", SECRET).secrets(Secrets::new([SECRET]))
+    case.perl(&script).env("LEAK", SECRET).secrets(SecretValues::new([SECRET]))
 }
 
 /// Asserts that `text` has no 8 bytes of the secret, and no 12 characters of an encoded form (9 bytes in base64).
@@ -131,13 +131,13 @@ pub(crate) async fn s83_a_secret_is_never_seen(case: ScenarioCase) {
     // A program that is killed within a secret.
     let limits = Limits::default().timeout(Duration::from_secs(2));
     let command = case.perl("syswrite STDOUT, substr($ENV{LEAK}, 0, 30); sleep 300").env("LEAK", SECRET);
-    let output = outcome(command.secrets(Secrets::new([SECRET])).limits(limits)).await;
+    let output = outcome(command.secrets(SecretValues::new([SECRET])).limits(limits)).await;
     assert_eq!(output.stdout.text(), "[redacted]");
 }
 
 pub(crate) async fn s84_hiding_in_a_gibibyte_costs_no_memory(case: ScenarioCase) {
     let before = reset_peak();
-    let secrets = Secrets::new([SECRET, "another secret", "0000000000000001"]);
+    let secrets = SecretValues::new([SECRET, "another secret", "0000000000000001"]);
     let output = outcome(case.program("head", &["-c", "1073741824", "/dev/zero"]).secrets(secrets)).await;
     let (_, peak) = memory();
     assert_exited(&output, 0);
@@ -151,7 +151,7 @@ pub(crate) async fn s85_debug_and_error_texts_hold_no_values(case: ScenarioCase)
             .secret_arg("--token=of-the-argument")
             .env("TOKEN", "of-the-environment")
             .stdin(process_runner::Stdin::bytes("of-the-input"))
-            .secrets(Secrets::new(["of-the-secrets"]))
+            .secrets(SecretValues::new(["of-the-secrets"]))
     };
     let error = command().run().await.expect_err("it is missing");
     let failed = Error::Spawn(command().validate().expect_err("it is missing"));

@@ -8,7 +8,7 @@ use crate::decision::Refusal;
 use crate::effect_resolver::LexicalResolver;
 use crate::policy::{Policy, ToolAccess};
 use crate::policy_file::{DraftRole, DraftRule, ExpectedDecision, LocatedText, PolicyExample};
-use crate::problem::Severity;
+use crate::problem::ProblemSeverity;
 use crate::quoted::quoted;
 use crate::rule::ToolSelector;
 use crate::tool::{Call, ToolFacts};
@@ -101,7 +101,7 @@ impl<'a> PolicyLoader<'a> {
                 let message = format!("`{name}` in `{key}` of `{}` matches no tool{hint}", role.name.text);
                 // A misspelt name in `deny`, `ask` or `tools` leaves the tool that was meant unrestricted. In `allow` it
                 // only takes the tool away.
-                let severity = if key == "allow" { Severity::Warning } else { Severity::Error };
+                let severity = if key == "allow" { ProblemSeverity::Warning } else { ProblemSeverity::Error };
                 self.report(severity, text.line, message);
             }
         }

@@ -6,7 +6,7 @@ use crate::program::Program;
 use crate::resources::{self, workspace};
 use crate::settings::Settings;
 use crate::setup::{self, LocalServer, PolicyCheck};
-use crate::toolsets::{self, Callers};
+use crate::toolsets::{self, ServedCallers};
 use crate::{approvals, audit, identity, policy, protected_files, sessions, trusted_text};
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{Answer, CallForwarder, ForwardedCall, RemoteEffects, ToolError, Toolset};
@@ -159,7 +159,7 @@ pub fn connect_for(
 pub fn forwarded_tools(
     settings: &Settings,
     runner: &Runner,
-    callers: Callers<'_>,
+    callers: ServedCallers<'_>,
     remote: &Remote,
 ) -> Result<ForwardedTools, Error> {
     let mut settings = settings.clone();
@@ -204,7 +204,7 @@ fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<Local
     let runner = resources::runner(&settings)?;
     let confine = ConfinementPolicy::off("nothing is run here");
     let sessions = sessions::of_one(&settings);
-    let callers = Callers::One(&sessions);
+    let callers = ServedCallers::One(&sessions);
     let environment = EnvironmentPolicy::default();
     let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
     let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();

@@ -20,4 +20,4 @@ pub(super) use diff::{MAX_BYTES, truncate_diff, unified_diff};
 pub(super) use insert::line_end_of;
 pub(super) use nearest::{MAX_SHOWN_LINES, most_similar_line, shorten, without_blanks};
 pub use problem::EditProblem;
-pub use request::{Edit, EditFile, EditResult};
+pub use request::{EditFile, EditResult, TextReplacement};

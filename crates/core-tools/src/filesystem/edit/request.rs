@@ -26,7 +26,7 @@ pub struct EditFile {
     pub insert_line: Option<i64>,
     /// Several replacements in one call, made in order, all or none: `[{"old_string": "a", "new_string": "b"}]`.
     #[serde(default)]
-    pub edits: Vec<Edit>,
+    pub edits: Vec<TextReplacement>,
     /// Instead of `old_string`: a regular expression as in search_files. `new_string` replaces each match; `$1` or `${name}`
     /// is a group of it, `$$` a dollar sign.
     pub pattern: Option<String>,
@@ -40,7 +40,7 @@ pub struct EditFile {
 
 impl EditFile {
     /// An input that makes `edits` in the file at `path` and writes the result.
-    pub fn new(path: impl Into<String>, edits: Vec<Edit>) -> Self {
+    pub fn new(path: impl Into<String>, edits: Vec<TextReplacement>) -> Self {
         Self { path: path.into(), edits, ..Self::default() }
     }
 
@@ -156,7 +156,7 @@ impl EditChange<'_> {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 #[non_exhaustive]
-pub struct Edit {
+pub struct TextReplacement {
     /// Exact text to replace, which must occur once.
     pub old_string: String,
     /// Text in its place.
@@ -166,7 +166,7 @@ pub struct Edit {
     pub replace_all: bool,
 }
 
-impl Edit {
+impl TextReplacement {
     /// A replacement of `old`, which must occur exactly once, by `new`.
     pub fn new(old: impl Into<String>, new: impl Into<String>) -> Self {
         Self { old_string: old.into(), new_string: new.into(), replace_all: false }

@@ -5,11 +5,11 @@ use crate::filesystem::limits::MAX_TEXT_BYTES;
 use crate::filesystem::testing::{ProjectFixture, chain};
 use tokio_util::sync::CancellationToken;
 
-fn edit(old: &str, new: &str) -> Edit {
-    Edit::new(old, new)
+fn edit(old: &str, new: &str) -> TextReplacement {
+    TextReplacement::new(old, new)
 }
 
-fn run(project: &ProjectFixture, edits: Vec<Edit>) -> Result<EditResult, String> {
+fn run(project: &ProjectFixture, edits: Vec<TextReplacement>) -> Result<EditResult, String> {
     run_input(project, &EditFile::new("f", edits))
 }
 
@@ -144,7 +144,7 @@ fn what_occurs_more_than_once_is_named_with_its_lines() {
     let project = ProjectFixture::with(&[("f", "x = 1\ny = 2\nx = 1\n")]);
     let error = run(&project, vec![edit("x = 1", "x = 3")]).unwrap_err();
     assert!(error.contains("occurs 2 times, on lines 1, 3; add text around it"), "{error}");
-    let all = Edit { replace_all: true, ..edit("x = 1", "x = 3") };
+    let all = TextReplacement { replace_all: true, ..edit("x = 1", "x = 3") };
     assert_eq!(run(&project, vec![all]).unwrap().replacements, 2);
     assert_eq!(project.text("f"), "x = 3\ny = 2\nx = 3\n");
     project.put("f", "a\n".repeat(500));
@@ -256,7 +256,8 @@ fn the_mode_stays_and_a_file_that_may_not_be_written_is_left_alone() {
 #[test]
 fn a_large_diff_is_cut_between_lines_and_says_so() {
     let project = ProjectFixture::with(&[("f", "abcdefgh\n".repeat(10_000))]);
-    let edited = run(&project, vec![Edit { replace_all: true, ..edit("abcdefgh", "ABCDEFGH") }]).unwrap();
+    let edited =
+        run(&project, vec![TextReplacement { replace_all: true, ..edit("abcdefgh", "ABCDEFGH") }]).unwrap();
     assert!(edited.diff.len() <= MAX_TEXT_BYTES && edited.diff.ends_with('\n'));
     assert!(edited.notes[0].contains("bytes of the diff are given"), "{:?}", edited.notes);
 }
@@ -291,7 +292,7 @@ fn no_edit_takes_a_secret_apart_or_shows_one() {
     let text = format!("db_password = \"hunter2\"\nTOKEN={token}\nnext = 1\n");
     let project = ProjectFixture::with(&[("f", text.as_str())]);
     let redactor = crate::redact::Redactor::new(crate::redact::RedactionOptions::default()).unwrap();
-    let run = |edits: Vec<Edit>| {
+    let run = |edits: Vec<TextReplacement>| {
         let input = EditFile { dry_run: true, ..EditFile::new("f", edits) };
         let result = edit_file_with_secrets(&project.workspace, &input, &redactor, &CancellationToken::new());
         let told = result.map(|edited| edited.to_text()).map_err(|error| chain(&error));

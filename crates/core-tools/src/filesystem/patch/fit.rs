@@ -1,7 +1,7 @@
 //! Fits hunks into a file, and makes the new text.
 
 use super::file_patch::{Hunk, HunkLine};
-use super::lines::{Leniency, PatchedFileLine, PatchedFileLines};
+use super::lines::{IgnoredDifferences, PatchedFileLine, PatchedFileLines};
 use super::misfit::{HunkProblem, not_found};
 
 /// The most lines that a note or an error names.
@@ -105,7 +105,7 @@ fn place(
     let from = anchored.as_ref().ok().copied().flatten().unwrap_or(cursor);
     // The strictest comparison that finds anything decides. A looser one could find more places and make the hunk
     // ambiguous.
-    for leniency in Leniency::ALL {
+    for leniency in IgnoredDifferences::ALL {
         let found = file.find_all(&old, leniency);
         if found.is_empty() {
             continue;
@@ -116,9 +116,9 @@ fn place(
             None => choose_by_order(file, hunk, &found, from, anchored)?,
         };
         notes.extend(match leniency {
-            Leniency::Indentation => Some("matches with other indentation".to_owned()),
-            Leniency::Punctuation => Some("matches with other punctuation".to_owned()),
-            Leniency::Exact | Leniency::TrailingBlanks => None,
+            IgnoredDifferences::Indentation => Some("matches with other indentation".to_owned()),
+            IgnoredDifferences::Punctuation => Some("matches with other punctuation".to_owned()),
+            IgnoredDifferences::Exact | IgnoredDifferences::TrailingBlanks => None,
         });
         let note = (!notes.is_empty()).then(|| notes.join("; "));
         return Ok(HunkPlace { start, length: old.len(), note });
@@ -212,7 +212,7 @@ fn find_anchor(file: &PatchedFileLines<'_>, anchor: &str, from: usize) -> Option
         let from = from.min(keys.len());
         matching(from..keys.len()).or_else(|| matching(0..from))
     };
-    for leniency in Leniency::ALL {
+    for leniency in IgnoredDifferences::ALL {
         let wanted = leniency.key(anchor.as_bytes());
         if let Some(line) = rotated(&|line| line == &*wanted, file.keys(leniency)) {
             return Some(line);
@@ -222,7 +222,7 @@ fn find_anchor(file: &PatchedFileLines<'_>, anchor: &str, from: usize) -> Option
     if wanted.is_empty() {
         return None;
     }
-    let keys = file.keys(Leniency::Indentation);
+    let keys = file.keys(IgnoredDifferences::Indentation);
     rotated(&|line| line.starts_with(wanted), keys)
         .or_else(|| rotated(&|line| memchr::memmem::find(line, wanted).is_some(), keys))
 }

@@ -27,7 +27,7 @@ pub(super) struct PatchedFileLines<'a> {
 
 /// The differences that do not count when lines are compared, each with those before it: the levels of Codex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Leniency {
+pub(super) enum IgnoredDifferences {
     Exact,
     /// Blanks at the end.
     TrailingBlanks,
@@ -37,7 +37,7 @@ pub(super) enum Leniency {
     Punctuation,
 }
 
-impl Leniency {
+impl IgnoredDifferences {
     pub(super) const ALL: [Self; 4] =
         [Self::Exact, Self::TrailingBlanks, Self::Indentation, Self::Punctuation];
 
@@ -86,13 +86,13 @@ impl<'a> PatchedFileLines<'a> {
     }
 
     /// Returns the index of each line at which `wanted` begins.
-    pub(super) fn find_all(&self, wanted: &[&str], leniency: Leniency) -> Vec<usize> {
+    pub(super) fn find_all(&self, wanted: &[&str], leniency: IgnoredDifferences) -> Vec<usize> {
         let wanted: Vec<Cow<'_, [u8]>> = wanted.iter().map(|line| leniency.key(line.as_bytes())).collect();
         find_all(self.keys(leniency), &wanted)
     }
 
     /// Returns the parts of the lines that are compared.
-    pub(super) fn keys(&self, leniency: Leniency) -> &[Cow<'a, [u8]>] {
+    pub(super) fn keys(&self, leniency: IgnoredDifferences) -> &[Cow<'a, [u8]>] {
         // Most patches fit exactly, so that the keys of the other levels are never computed.
         self.keys[leniency as usize]
             .get_or_init(|| self.lines.iter().map(|line| leniency.key(line.text)).collect())

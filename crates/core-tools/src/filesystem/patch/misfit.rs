@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::file_patch::Hunk;
-use super::lines::{Leniency, PatchedFileLines};
+use super::lines::{IgnoredDifferences, PatchedFileLines};
 use crate::filesystem::edit::{MAX_SHOWN_LINES, shorten, without_blanks};
 use crate::filesystem::mask;
 
@@ -87,7 +87,7 @@ impl HunkProblem {
 pub(super) fn not_found(file: &PatchedFileLines<'_>, hunk: &Hunk, from: usize) -> HunkProblem {
     let (old, new) = (hunk.old_lines(), hunk.new_lines());
     let applied_at = if hunk.added() > 0 {
-        file.find_all(&new, Leniency::TrailingBlanks).first().map(|start| start + 1)
+        file.find_all(&new, IgnoredDifferences::TrailingBlanks).first().map(|start| start + 1)
     } else {
         None
     };
@@ -101,7 +101,7 @@ pub(super) fn not_found(file: &PatchedFileLines<'_>, hunk: &Hunk, from: usize) -
 /// Returns the place where most of `old` stands line by line; if there is none, where the line stands that is most like
 /// the longest of them.
 fn nearest_place(file: &PatchedFileLines<'_>, old: &[&str], from: usize) -> Option<NearestHunkPlace> {
-    let keys = file.keys(Leniency::Indentation);
+    let keys = file.keys(IgnoredDifferences::Indentation);
     let mut positions: HashMap<&[u8], Vec<usize>> = HashMap::new();
     for (index, key) in keys.iter().enumerate().filter(|(_, key)| !key.is_empty()) {
         let equal = positions.entry(key).or_default();

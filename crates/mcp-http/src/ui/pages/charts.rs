@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 
 /// A chart of values over time.
-pub(super) struct Chart<'a> {
+pub(super) struct TimeChart<'a> {
     pub(super) title: &'a str,
     /// The value now, in words.
     pub(super) now: String,
@@ -27,7 +27,7 @@ pub(super) struct ChartLine<'a> {
 const WIDTH: f64 = 240.0;
 const HEIGHT: f64 = 60.0;
 
-impl Chart<'_> {
+impl TimeChart<'_> {
     /// Renders the chart.
     pub(super) fn render(&self) -> Markup {
         let max = largest(self.lines.iter().flat_map(|line| &line.values));
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_chart_says_what_it_shows() {
         let line = |name| ChartLine { name, values: vec![Some(1.0), Some(2.0)] };
-        let chart = Chart {
+        let chart = TimeChart {
             title: "Calls per second",
             now: "2".to_owned(),
             peak: "3".to_owned(),

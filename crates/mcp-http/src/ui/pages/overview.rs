@@ -2,11 +2,11 @@
 
 use super::super::html_response;
 use super::super::viewer::PageViewer;
-use super::charts::{Chart, ChartLine, sparkline};
+use super::charts::{ChartLine, TimeChart, sparkline};
 use super::layout::{NavigationPage, bar, cell, compact_table, page, section};
 use super::query::PageQuery;
 use super::{format, headroom, running};
-use crate::activity::{ActivityView, NamedActivity, PieceView, STRANGERS, TimeSpan, as_f64};
+use crate::activity::{ActivityView, NamedActivity, STRANGERS, TimeBucketView, TimeSpan, as_f64};
 use crate::state::App;
 use axum::extract::State;
 use axum::response::Response;
@@ -94,12 +94,12 @@ fn slow_calls(app: App, viewer: &PageViewer) -> Markup {
 
 fn charts(view: &ActivityView, span: TimeSpan, with_server: bool) -> Markup {
     let name = span_name(span);
-    let values = |value: &dyn Fn(&PieceView) -> Option<f64>| -> Vec<Option<f64>> {
+    let values = |value: &dyn Fn(&TimeBucketView) -> Option<f64>| -> Vec<Option<f64>> {
         view.pieces.iter().map(|piece| value(piece).filter(|_| piece.elapsed >= MIN_ELAPSED)).collect()
     };
-    let seconds = |piece: &PieceView| piece.elapsed.as_secs_f64().max(1.0);
+    let seconds = |piece: &TimeBucketView| piece.elapsed.as_secs_f64().max(1.0);
     let per_second = values(&|piece| Some(f64::from(piece.counts.ran()) / seconds(piece)));
-    let per_minute = |count: fn(&PieceView) -> u32| {
+    let per_minute = |count: fn(&TimeBucketView) -> u32| {
         values(&move |piece| Some(f64::from(count(piece)) * 60.0 / seconds(piece)))
     };
     let latency = |quantile: f64| {
@@ -158,7 +158,7 @@ fn chart(
         .collect();
     let peak = figures.flatten().flatten().copied().fold(0.0, f64::max);
     let lines = lines.into_iter().map(|(name, values)| ChartLine { name, values }).collect();
-    Chart { title, now: now.join(" / "), peak: words(peak), lines, span }.render()
+    TimeChart { title, now: now.join(" / "), peak: words(peak), lines, span }.render()
 }
 
 fn span_name(span: TimeSpan) -> &'static str {
