@@ -26,14 +26,47 @@ pub(crate) enum Error {
         source: Box<toml::de::Error>,
     },
     /// A server that cannot be meant.
-    #[error("{}: server `{server}`: {what}", .path.display())]
+    #[error("{}: server `{server}`: {problem}", .path.display())]
     Server {
         /// The file.
         path: PathBuf,
         /// Its name there.
         server: String,
-        /// The problem, as a sentence.
-        what: String,
+        /// The problem.
+        problem: ServerProblem,
+    },
+}
+
+/// The problem with one server of a `peers.toml`.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServerProblem {
+    /// An earlier server has the same name.
+    #[error("there are two of that name")]
+    Twice,
+    /// Nothing says how the server is reached.
+    #[error("it has neither a command nor a url")]
+    Unreachable,
+    /// The client of the benchmarks has no TLS.
+    #[error("its url does not begin with http://, which is what the client speaks")]
+    NotHttp,
+    /// A text has a placeholder that is not filled there.
+    #[error("{{{placeholder}}} is no placeholder here; there are {known}")]
+    Placeholder {
+        /// The placeholder, without braces.
+        placeholder: String,
+        /// Those that are filled there, with braces.
+        known: String,
+    },
+    /// A pattern of a poll is no regular expression.
+    #[error(transparent)]
+    Pattern(#[from] regex::Error),
+    /// The call of one job has a problem.
+    #[error("what does {job:?}: {problem}")]
+    Job {
+        /// The job.
+        job: PeerJob,
+        /// The problem with its call.
+        problem: Box<ServerProblem>,
     },
 }
 
@@ -170,26 +203,29 @@ fn parse(text: &str, path: &Path) -> Result<Vec<PeerServer>, Error> {
         .map_err(|source| Error::Parse { path: path.to_owned(), source: Box::new(source) })?;
     for (place, peer) in file.server.iter().enumerate() {
         let twice = file.server[..place].iter().any(|other| other.name == peer.name);
-        let wrong = if twice { Err("there are two of that name".to_owned()) } else { check(peer) };
-        wrong.map_err(|what| Error::Server { path: path.to_owned(), server: peer.name.clone(), what })?;
+        let checked = if twice { Err(ServerProblem::Twice) } else { check(peer) };
+        checked.map_err(|problem| Error::Server {
+            path: path.to_owned(),
+            server: peer.name.clone(),
+            problem,
+        })?;
     }
     Ok(file.server)
 }
 
-fn check(peer: &PeerServer) -> Result<(), String> {
+fn check(peer: &PeerServer) -> Result<(), ServerProblem> {
     if peer.command.is_empty() && peer.url.is_none() {
-        return Err("it has neither a command nor a url".to_owned());
+        return Err(ServerProblem::Unreachable);
     }
     if peer.url.as_ref().is_some_and(|url| !url.starts_with("http://")) {
-        return Err("its url does not begin with http://, which is what the client speaks".to_owned());
+        return Err(ServerProblem::NotHttp);
     }
     let words = peer.command.iter().chain(&peer.url).chain(&peer.token_command);
     for word in words.chain(peer.env.values()).chain(peer.files.values()) {
         check_placeholders(word, OF_SERVERS)?;
     }
     for (job, call) in &peer.jobs {
-        let name = format!("{job:?}");
-        let within = |what: String| format!("what does {name}: {what}");
+        let within = |problem| ServerProblem::Job { job: *job, problem: Box::new(problem) };
         let mut allowed = job.placeholders().to_vec();
         strings(&Value::Object(call.arguments.clone()), &mut |text| check_placeholders(text, &allowed))
             .map_err(within)?;
@@ -198,14 +234,17 @@ fn check(peer: &PeerServer) -> Result<(), String> {
             strings(&Value::Object(poll.arguments.clone()), &mut |text| check_placeholders(text, &allowed))
                 .map_err(within)?;
             for pattern in [&poll.take, &poll.until] {
-                Regex::new(pattern).map_err(|error| within(error.to_string()))?;
+                Regex::new(pattern).map_err(|error| within(error.into()))?;
             }
         }
     }
     Ok(())
 }
 
-fn strings(value: &Value, look: &mut impl FnMut(&str) -> Result<(), String>) -> Result<(), String> {
+fn strings(
+    value: &Value,
+    look: &mut impl FnMut(&str) -> Result<(), ServerProblem>,
+) -> Result<(), ServerProblem> {
     match value {
         Value::String(text) => look(text),
         Value::Array(values) => values.iter().try_for_each(|value| strings(value, look)),
@@ -223,11 +262,11 @@ fn placeholders(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn check_placeholders(text: &str, allowed: &[&str]) -> Result<(), String> {
+fn check_placeholders(text: &str, allowed: &[&str]) -> Result<(), ServerProblem> {
     match placeholders(text).find(|word| !allowed.contains(word)) {
         Some(word) => {
             let known: Vec<String> = allowed.iter().map(|word| format!("{{{word}}}")).collect();
-            Err(format!("{{{word}}} is no placeholder here; there are {}", known.join(", ")))
+            Err(ServerProblem::Placeholder { placeholder: word.to_owned(), known: known.join(", ") })
         }
         None => Ok(()),
     }

@@ -2,6 +2,7 @@
 
 use super::conflict::ConflictedFile;
 use super::operation::UnfinishedOperation;
+use super::remote_url::RemoteRefusal;
 use super::text::{count_of, printable_list};
 use crate::ci::CommandError;
 use crate::workspace;
@@ -117,7 +118,7 @@ pub enum Error {
         /// The address, without passwords.
         url: String,
         /// The problem with it.
-        reason: String,
+        reason: RemoteRefusal,
     },
     /// A branch and the one that it follows have different commits, so it cannot move forward.
     #[error(

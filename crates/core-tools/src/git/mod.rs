@@ -119,6 +119,7 @@ pub use push::{GitPush, PushResult};
 pub use push_report::{PushStatus, PushedReference};
 pub use rebase::{GitRebase, RebaseAction};
 pub use references::{ReferenceChange, ReferenceChangeKind};
+pub use remote_url::RemoteRefusal;
 pub use repository::Repository;
 pub use restore::{GitRestore, RestoreResult};
 pub use run::Git;

@@ -5,7 +5,7 @@ use super::error::Error;
 use super::files::real_path;
 use super::invocation::{GitAccess, GitInvocation};
 use super::remote_settings::GitRemoteSettings;
-use super::remote_url::{GitRemoteUrl, without_credentials};
+use super::remote_url::{GitRemoteUrl, RemoteRefusal, without_credentials};
 use super::repository::Repository;
 use super::revision::check_argument;
 use super::run::Git;
@@ -120,18 +120,14 @@ impl Git {
     /// Refuses an address that would run a program, one of another machine where programs may not connect, and one that
     /// leads to a folder outside the roots.
     fn check_url(&self, repository: &Repository, url: &str, access: GitAccess) -> Result<(), Error> {
-        let refused = |reason: String| {
+        let refused = |reason: RemoteRefusal| {
             let url = printable_line(&without_credentials(url));
             Error::RemoteRefused { url, reason }
         };
         match GitRemoteUrl::parse(url).map_err(refused)? {
             GitRemoteUrl::Local(path) => check_folder(repository, path, access, refused),
             GitRemoteUrl::Network if self.may_connect() => Ok(()),
-            GitRemoteUrl::Network => Err(refused(
-                "programs of this role may not connect to other machines: the server's configuration (policy.network) or \
-                 the role (network) forbids it"
-                    .to_owned(),
-            )),
+            GitRemoteUrl::Network => Err(refused(RemoteRefusal::NetworkForbidden)),
         }
     }
 
@@ -192,7 +188,7 @@ fn check_folder(
     repository: &Repository,
     path: &str,
     access: GitAccess,
-    refused: impl Fn(String) -> Error,
+    refused: impl Fn(RemoteRefusal) -> Error,
 ) -> Result<(), Error> {
     // git changes to the top folder, or stays where it is in a bare repository.
     let base = repository.top_level.as_ref().unwrap_or(&repository.folder).to_absolute();
@@ -209,17 +205,15 @@ fn check_folder(
                 found = found.or(Some(path));
             }
             Err(error) if error.is_outside() => {
-                let reason =
-                    "it is outside the allowed roots: start the server with that folder as another root";
-                return Err(refused(reason.to_owned()));
+                return Err(refused(RemoteRefusal::OutsideRoots));
             }
             Err(error) => return Err(error.into()),
         }
     }
-    let Some(found) = found else { return Err(refused("there is nothing at this path".to_owned())) };
+    let Some(found) = found else { return Err(refused(RemoteRefusal::NothingThere)) };
     let folder = real_path(workspace, &found.to_absolute(), || "the remote's folder".to_owned())?;
     if find_git_dir(workspace, &folder)?.is_none() && !is_git_dir(&folder)? {
-        return Err(refused("it is no repository".to_owned()));
+        return Err(refused(RemoteRefusal::NoRepository));
     }
     let other = Repository::discover(workspace, Some(&folder.to_absolute().to_string_lossy()))?;
     if access == GitAccess::Push { other.check_writable() } else { Ok(()) }

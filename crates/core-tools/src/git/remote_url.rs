@@ -9,6 +9,41 @@ pub(super) enum GitRemoteUrl<'a> {
     Network,
 }
 
+/// The reason that the address of a remote is not used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RemoteRefusal {
+    /// The text is empty, looks like an option, or has control characters.
+    #[error("it is no address")]
+    NoAddress,
+    /// A `file://` address has a relative path, a host or an escape.
+    #[error("a file:// address needs an absolute path without escapes")]
+    FileAddress,
+    /// git would run a program of this machine for an address that begins so.
+    #[error("`{prefix}` would run a program (git-remote-{program})")]
+    RunsProgram {
+        /// The beginning of the address: `NAME://` or `NAME::`.
+        prefix: String,
+        /// The name after `git-remote-`.
+        program: String,
+    },
+    /// The address leads to another machine, and programs of the role may not connect.
+    #[error(
+        "programs of this role may not connect to other machines: the server's configuration (policy.network) or the \
+         role (network) forbids it"
+    )]
+    NetworkForbidden,
+    /// The folder is outside the roots.
+    #[error("it is outside the allowed roots: start the server with that folder as another root")]
+    OutsideRoots,
+    /// The path leads to nothing.
+    #[error("there is nothing at this path")]
+    NothingThere,
+    /// The folder holds no repository.
+    #[error("it is no repository")]
+    NoRepository,
+}
+
 /// The schemes that lead to another machine, without a program that git would look for.
 const NETWORK_SCHEMES: [&str; 6] = ["git", "git+ssh", "http", "https", "ssh", "ssh+git"];
 
@@ -16,24 +51,30 @@ impl<'a> GitRemoteUrl<'a> {
     /// Parses an address as git does (git-fetch(1), "Git URLs").
     ///
     /// # Errors
-    /// The reason that it is not used.
-    pub(super) fn parse(url: &'a str) -> Result<Self, String> {
+    /// A text that is no address, and an address for which git would run a program.
+    pub(super) fn parse(url: &'a str) -> Result<Self, RemoteRefusal> {
         if url.is_empty() || url.starts_with('-') || url.contains(char::is_control) {
-            return Err("it is no address".to_owned());
+            return Err(RemoteRefusal::NoAddress);
         }
         if let Some((scheme, path)) = url.split_once("://") {
             return match scheme {
                 "file" if path.starts_with('/') && !path.contains('%') => Ok(Self::Local(path)),
-                "file" => Err("a file:// address needs an absolute path without escapes".to_owned()),
+                "file" => Err(RemoteRefusal::FileAddress),
                 scheme if NETWORK_SCHEMES.contains(&scheme) => Ok(Self::Network),
-                scheme => Err(format!("`{scheme}://` would run a program (git-remote-{scheme})")),
+                scheme => Err(RemoteRefusal::RunsProgram {
+                    prefix: format!("{scheme}://"),
+                    program: scheme.to_owned(),
+                }),
             };
         }
         // `ext::sh -c …`: the name of a program before `::`.
         if let Some((helper, _)) = url.split_once("::")
             && !helper.contains('/')
         {
-            return Err(format!("`{helper}::` would run a program (git-remote-{helper})"));
+            return Err(RemoteRefusal::RunsProgram {
+                prefix: format!("{helper}::"),
+                program: helper.to_owned(),
+            });
         }
         // `host:path` is SSH, unless a slash comes first.
         match (url.find(':'), url.find('/')) {

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::diff::{MAX_BYTES, truncate_diff, truncate_diff_to};
 use super::insert::line_end_of;
-use super::replacement::replacement;
+use super::replacement::{UnknownGroup, replacement};
 use super::request::{EditFile, EditResult};
 use super::secrets::FileSecrets;
 use crate::filesystem::error::Error;
@@ -41,7 +41,7 @@ pub(super) fn replace_by_pattern(
         .multi_line(true)
         .build()
         .map_err(|error| Error::Pattern { reason: error.to_string() })?;
-    let template = replacement(&regex, new).map_err(|group| Error::NoSuchGroup { group })?;
+    let template = replacement(&regex, new).map_err(|UnknownGroup(group)| Error::NoSuchGroup { group })?;
     let start = workspace.locate(&input.path)?;
     let paths = if start.metadata()?.kind == PathKind::Directory {
         paths_below(workspace, input, pattern, cancel)?

@@ -4,9 +4,15 @@ use std::borrow::Cow;
 
 use regex::bytes::Regex;
 
-/// Returns `text` in the form of the library: `\\1`, as other programs write a group, is `${1}` there. Returns the name of
-/// a group that `regex` does not have as an error: the library would write nothing in its place.
-pub(super) fn replacement(regex: &Regex, text: &str) -> Result<String, String> {
+/// A replacement names a group that the pattern does not have.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct UnknownGroup(pub(super) String);
+
+/// Returns `text` in the form of the library: `\\1`, as other programs write a group, is `${1}` there.
+///
+/// # Errors
+/// A group that `regex` does not have: the library would write nothing in its place.
+pub(super) fn replacement(regex: &Regex, text: &str) -> Result<String, UnknownGroup> {
     let text = with_dollars(text);
     let mut rest = text.as_ref();
     while let Some(at) = rest.find('$') {
@@ -23,7 +29,7 @@ pub(super) fn replacement(regex: &Regex, text: &str) -> Result<String, String> {
             }
         };
         if let Some(name) = name.filter(|name| !has_group(regex, name)) {
-            return Err(name.to_owned());
+            return Err(UnknownGroup(name.to_owned()));
         }
     }
     Ok(text.into_owned())
@@ -72,7 +78,7 @@ mod tests {
             ("\\n", Ok("\\n")),
             ("a{$0}", Ok("a{$0}")),
         ] {
-            let expected = expected.map(str::to_owned).map_err(str::to_owned);
+            let expected = expected.map(str::to_owned).map_err(|name| UnknownGroup(name.to_owned()));
             assert_eq!(replacement(&regex, text), expected, "{text}");
         }
     }

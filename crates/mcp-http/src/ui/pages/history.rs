@@ -5,7 +5,7 @@ use super::super::viewer::PageViewer;
 use super::format;
 use super::layout::{NavigationPage, cell, page, section, table};
 use super::query::PageQuery;
-use crate::audit_source::{AuditSource, FoundEntries};
+use crate::audit_source::{AuditSource, AuditSourceError, FoundEntries};
 use crate::call_words::{describe_arguments, describe_targets, explain_refusal, outcome_word};
 use crate::state::App;
 use audit_log::{AuditEntry, AuditQuery, OutcomeFilter, PatternError, timestamp};
@@ -50,7 +50,7 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, u
         } },
         Some(source) => match search(source, &query).await {
             Ok(found) => entries(&found),
-            Err(message) => html! { p class="bad" role="alert" { (message) } },
+            Err(error) => html! { p class="bad" role="alert" { (chain(&error)) } },
         },
     };
     let content = html! {
@@ -95,20 +95,35 @@ fn form(query: &PageQuery) -> Markup {
     }
 }
 
-/// Searches the audit. The error is a sentence for the page.
-async fn search(source: &AuditSource, query: &PageQuery) -> Result<FoundEntries, String> {
-    let audit_query = audit_query(query, SystemTime::now()).map_err(|error| chain(&error))?;
+/// The reason that a search of the audit has no answer, as the page shows it.
+#[derive(Debug, thiserror::Error)]
+enum SearchError {
+    /// A field of the form holds no pattern.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// The search before this one took too long.
+    #[error("other searches take long; try again")]
+    Busy,
+    /// The audit was not read.
+    #[error("the audit cannot be read")]
+    Read(#[source] AuditSourceError),
+    /// The task of the search panicked.
+    #[error("the search ended early, by a defect of this server; its log has the details")]
+    Panicked,
+}
+
+/// Searches the audit.
+async fn search(source: &AuditSource, query: &PageQuery) -> Result<FoundEntries, SearchError> {
+    let audit_query = audit_query(query, SystemTime::now())?;
     let Ok(Ok(_permit)) = tokio::time::timeout(SEARCH_WAIT, SEARCHES.acquire()).await else {
-        return Err("other searches take long; try again".to_owned());
+        return Err(SearchError::Busy);
     };
     let source = source.clone();
     // Reading the audit blocks for as long as its files are large.
     let found = tokio::task::spawn_blocking(move || source.find(&audit_query, MAX_ENTRIES)).await;
     match found {
-        Ok(found) => found.map_err(|error| format!("the audit cannot be read: {}", chain(&error))),
-        Err(_) => {
-            Err("the search ended early, by a defect of this server; its log has the details".to_owned())
-        }
+        Ok(found) => found.map_err(SearchError::Read),
+        Err(_) => Err(SearchError::Panicked),
     }
 }
 
