@@ -1,9 +1,9 @@
 //! The same tools there as here: files, git, commands, progress, cancellation, background.
 
 use crate::Machines;
-use integration_tests::{Era, Wire, alive, sleeping, unique_seconds, wait_until_gone};
+use integration_tests::{Era, Wire, alive, sleeping, unique_seconds, wait_until, wait_until_gone};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[test]
 fn files_commands_and_git_are_those_of_the_folder_there() {
@@ -57,11 +57,7 @@ fn a_call_that_is_cancelled_ends_there_with_everything_that_it_started() {
         "tools/call",
         json!({"name": "run_command", "arguments": {"command": format!("sleep {seconds}")}}),
     );
-    let started = Instant::now();
-    while sleeping(&seconds).is_empty() {
-        assert!(started.elapsed() < Duration::from_secs(20), "the command does not start");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(Duration::from_secs(20), "the command runs", || !sleeping(&seconds).is_empty());
     client.notify("notifications/cancelled", json!({"requestId": id}));
     wait_until_gone(&format!("sleep {seconds}"), Duration::from_secs(10));
     // The channel goes on.

@@ -1,9 +1,9 @@
 //! The channel: what comes before the answer, other versions, lies, and the death of either end.
 
 use crate::{Machines, script};
-use integration_tests::{Era, Wire, server, sleeping, unique_seconds, wait_until_gone};
+use integration_tests::{Era, Wire, server, sleeping, unique_seconds, wait_until, wait_until_gone};
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A line of a shell that answers the first message as a server would, and then runs `then`. `$line` is the message.
 fn liar(answer: &str, then: &str) -> String {
@@ -75,11 +75,7 @@ fn a_call_fails_once_if_the_server_there_dies_and_the_next_one_gets_another_conn
     let command = format!("echo ran >> ran; sleep {seconds}");
     let id = client
         .ask("tools/call", json!({"name": "run_command", "arguments": {"command": command, "shell": true}}));
-    let started = Instant::now();
-    while sleeping(&seconds).is_empty() {
-        assert!(started.elapsed() < Duration::from_secs(20), "the command does not start");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(Duration::from_secs(20), "the command runs", || !sleeping(&seconds).is_empty());
     let there = integration_tests::alive("remote-server");
     let there: Vec<u32> = there
         .into_iter()

@@ -1,7 +1,7 @@
 //! Leases: a creation is written down first, and nothing of it stays.
 
 use crate::{Machines, output};
-use integration_tests::{Era, Wire, server};
+use integration_tests::{Era, Wire, server, wait_until};
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -44,11 +44,7 @@ impl Engine {
     }
 
     fn wait_for(&self, made: usize) {
-        let started = Instant::now();
-        while self.made() != made {
-            assert!(started.elapsed() < Duration::from_secs(20), "{} are made, and not {made}", self.made());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_until(Duration::from_secs(20), &format!("{made} are made"), || self.made() == made);
     }
 }
 
@@ -125,11 +121,7 @@ fn what_cannot_be_created_is_told_and_destroyed_and_what_has_gone_is_made_again(
     assert_eq!((engine.made(), engine.written_down()), (1, 1));
     // What nobody uses is destroyed after its idle time, and made again for the next call.
     engine.wait_for(0);
-    let started = Instant::now();
-    while engine.written_down() > 0 {
-        assert!(started.elapsed() < Duration::from_secs(20), "it stays written down");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(Duration::from_secs(20), "it is no longer written down", || engine.written_down() == 0);
     assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
     assert_eq!((engine.made(), engine.written_down()), (1, 1));
 }
