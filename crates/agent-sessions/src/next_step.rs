@@ -90,7 +90,7 @@ mod tests {
     fn a_new_session_is_told_the_next_step_or_what_the_other_was_told() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("session.md");
-        let mut record = crate::store::tests::record("s1");
+        let mut record = crate::session_store::tests::record("s1");
         record.cwd = folder.path().to_owned();
         assert_eq!(next_prompt(None, &record).as_deref(), Some("do it"));
         fs::write(&file, "---\nstepsCompleted: [1, 2]\nlastStep: 5\n---\n").unwrap();

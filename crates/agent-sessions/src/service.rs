@@ -5,7 +5,7 @@ use crate::error::{Error, ErrorCode};
 use crate::options::{OptionsError, SupervisorOptions};
 use crate::protocol::{SessionList, SupervisorRequest};
 use crate::requester::SessionCaller;
-use crate::store::SessionStore;
+use crate::session_store::SessionStore;
 use crate::supervisor::Supervisor;
 use error_causes::chain;
 use serde_json::Value;

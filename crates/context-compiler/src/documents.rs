@@ -3,9 +3,9 @@
 use crate::catalogue::{PlanningLayout, RoleProfile};
 use crate::load::{FileLoader, SourceLoadError};
 use crate::manifest::{OmittedContent, SectionKind};
-use crate::pieces;
 use crate::section::{QuotedSection, document_language};
 use crate::source::path::join;
+use crate::text_pieces;
 
 /// The beginning of the reason why a second copy of a text is left out.
 const SAME_TEXT: &str = "the same as";
@@ -115,8 +115,10 @@ impl RoleDocuments {
                 why: why.to_owned(),
                 language: document_language(path),
                 pieces: match document_language(path) {
-                    "markdown" => pieces::split_markdown(&loaded.text, role.completed_phases, self.phase),
-                    _ => pieces::split_plain_text(&loaded.text),
+                    "markdown" => {
+                        text_pieces::split_markdown(&loaded.text, role.completed_phases, self.phase)
+                    }
+                    _ => text_pieces::split_plain_text(&loaded.text),
                 },
                 text: loaded.text,
                 provenance: loaded.provenance,

@@ -1,8 +1,8 @@
 //! The three formats of a document. Nothing that is quoted can end its own section: Markdown's fences are longer than any
 //! in the text, XML and JSON are escaped.
 
+use crate::decoded_text::display_path;
 use crate::detail_level::SectionDetailLevel;
-use crate::text::display_path;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -86,6 +86,7 @@ pub mod changes;
 mod clock;
 pub mod code;
 mod compile;
+mod decoded_text;
 mod detail_level;
 mod documents;
 mod error;
@@ -98,7 +99,6 @@ mod load;
 mod manifest;
 pub mod outline;
 mod parallel;
-mod pieces;
 mod plans;
 mod request;
 mod section;
@@ -107,13 +107,14 @@ mod sensitive_name;
 pub mod source;
 mod source_files;
 mod test_failures;
-mod text;
+mod text_pieces;
 pub mod tokens;
 mod trim;
 mod writer;
 
 pub use budget::MAX_BUDGET_TOKENS;
 pub use compile::Compiler;
+pub use decoded_text::TextEncoding;
 pub use detail_level::SectionDetailLevel;
 pub use error::{ContextRequestField, Error};
 pub use format::DocumentFormat;
@@ -123,7 +124,6 @@ pub use manifest::{
     OmittedContent, SectionKind, UnusedBudget,
 };
 pub use request::{CodeDetail, ContextRequest, DEFAULT_BUDGET_TOKENS, Redact};
-pub use text::TextEncoding;
 
 /// The example of the README, which a crate outside the workspace can compile as it is.
 #[cfg(all(doctest, unix))]

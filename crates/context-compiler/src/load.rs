@@ -1,11 +1,11 @@
 //! Reading of files as text that can be quoted.
 
+use crate::decoded_text::{decode, hex, normalise};
 use crate::hash::{ContentHash, hash_content};
 use crate::request::Redact;
 use crate::section::SourceProvenance;
 use crate::sensitive_name::is_sensitive_name;
 use crate::source::{SourceFileContent, SourceFileState, SourceReadError, SourceTree};
-use crate::text::{decode, hex, normalise};
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 

@@ -1,9 +1,9 @@
 //! The compiled document, and the manifest of what it contains.
 
 use crate::changes::RepositoryChangesOutcome;
+use crate::decoded_text::TextEncoding;
 use crate::detail_level::SectionDetailLevel;
 use crate::format::DocumentFormat;
-use crate::text::TextEncoding;
 use serde::Serialize;
 use std::fmt;
 

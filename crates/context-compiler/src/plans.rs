@@ -4,11 +4,11 @@ use crate::catalogue::{PlanningLayout, RoleProfile};
 use crate::error::Error;
 use crate::load::{FileLoader, SourceLoadError};
 use crate::manifest::{OmittedContent, SectionKind};
-use crate::pieces;
 use crate::request::ContextRequest;
 use crate::section::{QuotedSection, document_language};
 use crate::source::path::join;
 use crate::source::{SourceEntryKind, SourceTree};
+use crate::text_pieces;
 
 /// The plans of a request.
 #[derive(Default)]
@@ -84,7 +84,7 @@ impl PhasePlans {
             kind: SectionKind::Plan,
             why: why.to_owned(),
             language: document_language(path),
-            pieces: pieces::split_markdown(&loaded.text, true, None),
+            pieces: text_pieces::split_markdown(&loaded.text, true, None),
             text: loaded.text,
             provenance: loaded.provenance,
         });

@@ -1,8 +1,8 @@
 //! A section: the text that is quoted under one heading, and its source.
 
+use crate::decoded_text::TextEncoding;
 use crate::manifest::SectionKind;
-use crate::pieces::TextPiece;
-use crate::text::TextEncoding;
+use crate::text_pieces::TextPiece;
 
 /// A text to quote, divided into pieces.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! A section that is trimmed piece by piece until it fits.
 
+use crate::decoded_text::group_digits;
 use crate::detail_level::SectionDetailLevel;
 use crate::format::{SectionHeading, fence_len};
 use crate::manifest::{ManifestSectionEntry, SectionKind};
-use crate::pieces::TextPiece;
 use crate::section::QuotedSection;
-use crate::text::group_digits;
+use crate::text_pieces::TextPiece;
 use crate::writer::{FlexibleSegmentSection, SectionRenderer, SegmentWriter};
 
 /// A section whose pieces are kept one after the other, by rank, as long as they fit.

@@ -1,8 +1,8 @@
 //! Writing of sections: the format and the counter that decide their cost, and the text of a segment while it grows.
 
+use crate::decoded_text::sha256_hex;
 use crate::format::{DocumentFormat, SectionHeading};
 use crate::manifest::{DocumentSegment, ManifestSectionEntry};
-use crate::text::sha256_hex;
 use crate::tokens::TokenCounter;
 
 /// The format that a text is written in, and the counter that measures it.

@@ -7,11 +7,11 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufRead
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::answer::answer;
 use crate::client_hello::{self, FirstBytes};
 use crate::client_stream::ClientStream;
 use crate::denial::{DenialReason, DeniedConnection};
 use crate::http::{self, BodyFraming, HeadError};
+use crate::proxy_answer::answer;
 use crate::proxy_state::{ConnectError, Destination, ProxyState};
 use crate::server_name::{UNRECOGNIZED_NAME, judge_server_name};
 use crate::socks5::{self, SocksReply};

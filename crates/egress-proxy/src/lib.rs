@@ -7,8 +7,6 @@
 mod address;
 mod allowed_hosts;
 #[cfg(feature = "proxy")]
-mod answer;
-#[cfg(feature = "proxy")]
 mod client_hello;
 #[cfg(feature = "proxy")]
 mod client_stream;
@@ -27,6 +25,8 @@ mod limits;
 mod network_access;
 #[cfg(feature = "proxy")]
 mod proxy;
+#[cfg(feature = "proxy")]
+mod proxy_answer;
 #[cfg(feature = "proxy")]
 mod proxy_state;
 #[cfg(feature = "proxy")]

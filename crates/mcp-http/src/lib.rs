@@ -7,6 +7,7 @@
 
 mod activity;
 mod allowed_hosts;
+mod app_state;
 mod atomic_file;
 mod audit_source;
 mod audit_store;
@@ -39,7 +40,6 @@ mod response_guard;
 mod router;
 mod server;
 mod sessions;
-mod state;
 mod telemetry;
 mod ui;
 mod unauthenticated_peers;

@@ -1,12 +1,12 @@
 //! The protocol itself: rmcp's service, which answers what the layers have let through.
 
+use crate::app_state::App;
 use crate::auth::principal::Principal;
 use crate::limits::account::CallerAccount;
 use crate::mcp_request::McpRequest;
 use crate::refusal;
 use crate::response;
 use crate::sessions::ClientSessions;
-use crate::state::App;
 use axum::body::Body;
 use axum::response::Response;
 use core_tools::mcp::{

@@ -1,11 +1,11 @@
 //! `/healthz`, `/readyz` and `/metrics`.
 
+use crate::app_state::App;
 use crate::audit_store::AuditStore;
 use crate::auth::tokens::ActiveTokens;
 use crate::metrics::{CONTENT_TYPE, MetricsSnapshot, TokenTimes};
 use crate::process_usage::ProcessUsage;
 use crate::response;
-use crate::state::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;

@@ -1,9 +1,9 @@
 //! The actions of a viewer of the page on calls and tokens, and their records in the audit.
 
+use crate::app_state::App;
 use crate::auth::token_file::{self, TokenFileError};
 use crate::recent_calls::ActiveCall;
 use crate::server::revocation::end_programs_of;
-use crate::state::App;
 use core_tools::mcp::{CallDecision, CallRecord, Outcome};
 use error_causes::chain;
 use role_policy::Caller;

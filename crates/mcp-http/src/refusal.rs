@@ -1,5 +1,6 @@
 //! Refusals: the answer to a request that is turned away, and its records in the metrics, the audit and the page.
 
+use crate::app_state::App;
 use crate::auth::error::{AuthError, MissingGrant, RefusedCaller, RefusedIdentity};
 use crate::auth::principal::Principal;
 use crate::limits::caller_limits::LimitRejection;
@@ -7,7 +8,6 @@ use crate::net::address::ConnectionPeer;
 use crate::recent_calls::STRANGER;
 use crate::refusal_reason::RefusalReason;
 use crate::response;
-use crate::state::App;
 use axum::response::Response;
 use core_tools::mcp::{CallDecision, CallRecord, Outcome};
 use http::{HeaderValue, StatusCode, header};

@@ -1,5 +1,6 @@
 //! The routes, and the layers that a request meets on its way, from the outermost to the innermost.
 
+use crate::app_state::App;
 use crate::layers::admission::admit;
 use crate::layers::call_metrics::count_call;
 use crate::layers::call_permits::acquire_permits;
@@ -16,7 +17,6 @@ use crate::middleware::layers;
 use crate::monitoring::{healthz, metrics, readyz};
 use crate::oauth::METADATA_PATH;
 use crate::response;
-use crate::state::App;
 use crate::ui;
 use axum::Router;
 use axum::extract::{Request, State};

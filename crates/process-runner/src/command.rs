@@ -15,7 +15,7 @@ use crate::error::{SpawnError, SpawnErrorKind};
 use crate::events::EventOptions;
 use crate::leftover::RunOwner;
 use crate::limits::Limits;
-use crate::lines::OutputLine;
+use crate::line_splitter::OutputLine;
 use crate::network_namespace::NetworkNamespace;
 use crate::outcome::Stream;
 use crate::resource_limits::ResourceLimits;

@@ -69,7 +69,8 @@ pub mod guardian;
 mod leftover;
 mod leftover_state;
 mod limits;
-mod lines;
+mod line_splitter;
+mod lossy_text;
 mod network_namespace;
 mod network_namespace_error;
 mod outcome;
@@ -87,7 +88,6 @@ mod stdin;
 #[cfg(unix)]
 mod terminal;
 mod terminal_text;
-mod text;
 mod tree;
 #[cfg(windows)]
 use tree::reaper;
@@ -106,7 +106,7 @@ pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEv
 pub use foreground::{ForegroundEnd, ForegroundRun, end_as, release_standard_streams};
 pub use leftover::{LeftoverDecision, LeftoverTree, RunOwner, owned_by};
 pub use limits::{LeftoverPolicy, Limits, MaxOutput, OutputLimitAction};
-pub use lines::OutputLine;
+pub use line_splitter::OutputLine;
 pub use network_namespace::NetworkNamespace;
 pub use network_namespace_error::NetworkNamespaceError;
 pub use outcome::{
@@ -131,7 +131,7 @@ pub use tokio_util::sync::CancellationToken;
 #[doc(hidden)]
 pub use capture::{CaptureLimits, OutputCapture};
 #[doc(hidden)]
-pub use lines::LineSplitter;
+pub use line_splitter::LineSplitter;
 #[doc(hidden)]
 pub use secrets::StreamRedactor;
 

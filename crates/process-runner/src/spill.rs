@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::text::human_bytes;
+use crate::lossy_text::human_bytes;
 
 /// The settings of a file for a long stream.
 ///

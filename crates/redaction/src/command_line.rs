@@ -3,10 +3,10 @@
 //! A short option means something else to each program, so it counts only behind the program that takes a password by
 //! it. The words are read as a shell has them, and as an array of strings has them.
 
-use crate::runs::{ALNUM, WORD, is};
+use crate::password_values;
 use crate::span::SecretSpan;
 use crate::template::is_template;
-use crate::written;
+use crate::token_runs::{ALNUM, WORD, is};
 
 /// The number of bytes of a command that are read.
 const MAX_COMMAND_BYTES: usize = 1024;
@@ -159,13 +159,13 @@ pub(crate) fn at_flag(bytes: &[u8], name_start: usize, name_end: usize) -> Optio
     let is_flag =
         bytes[..name_start].iter().rev().take(64).take_while(|&&byte| is(byte, WORD) || byte == b'-').count();
     let is_flag = bytes[name_start - is_flag..name_start].starts_with(b"--");
-    let has_name = written::is_strong(name);
+    let has_name = password_values::is_strong(name);
     let is_of_netrc = || name == b"password" && has_login(bytes, name_start) && has_mixture(value);
-    let is_value = written::is_written_out(value) && !value.contains(&b'=') && !value.contains(&b',');
+    let is_value = password_values::is_written_out(value) && !value.contains(&b'=') && !value.contains(&b',');
     (is_flag && has_name && is_value || is_of_netrc() && is_password(value)).then_some(SecretSpan {
         start: word.start,
         end: word.end,
-        kind: if has_name { written::strong_kind(name) } else { KIND },
+        kind: if has_name { password_values::strong_kind(name) } else { KIND },
     })
 }
 

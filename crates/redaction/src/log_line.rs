@@ -5,15 +5,15 @@
 //! stand for a value (`password=None`, `password=[FILTERED]`), types and names of fields are not.
 
 use crate::log_secret::{kind_of, log_name};
-use crate::named;
+use crate::named_values;
 use crate::randomness::MAX_JUDGED_BYTES;
-use crate::runs::{ALNUM, is};
 use crate::secret_name::MAX_NAME_BYTES;
 use crate::span::SecretSpan;
+use crate::token_runs::{ALNUM, is};
 
 /// Returns the kind of secret that a member of a log entry holds.
 pub(crate) fn member(name: &str, value: &str) -> Option<&'static str> {
-    named::member(name, value).or_else(|| kind_of(log_name(name.as_bytes())?, value.as_bytes(), false))
+    named_values::member(name, value).or_else(|| kind_of(log_name(name.as_bytes())?, value.as_bytes(), false))
 }
 
 /// Adds the secrets of `bytes`, which are lines of a log.

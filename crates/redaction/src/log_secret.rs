@@ -2,9 +2,9 @@
 //! a variable.
 
 use crate::randomness::MAX_JUDGED_BYTES;
-use crate::runs::{ALNUM, is};
 use crate::secret_name::MAX_NAME_BYTES;
 use crate::template::is_template;
+use crate::token_runs::{ALNUM, is};
 
 /// The names that are looked for in log lines beyond those of any text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 //! In each the value is a literal. Expressions look like one only in settings without quotes, where the value must
 //! have what no identifier has.
 
-use crate::runs::{ALNUM, WORD, end_of, is, start_of};
+use crate::password_values::{is_strong, is_strong_password, is_written_out, strong_kind};
 use crate::secret_name::MAX_NAME_BYTES;
 use crate::span::SecretSpan;
-use crate::written::{is_strong, is_strong_password, is_written_out, strong_kind};
+use crate::token_runs::{ALNUM, WORD, end_of, is, start_of};
 
 /// The number of bytes between a name and its value, beyond which they do not belong together.
 const MAX_GAP_BYTES: usize = 48;
@@ -147,7 +147,7 @@ fn begins_line(bytes: &[u8], name_start: usize) -> bool {
 /// Returns the value at `at`, in quotes or up to the end of its line.
 fn value(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     quoted(bytes, at).or_else(|| {
-        let end = end_of(bytes, at, crate::runs::VALUE, MAX_VALUE_BYTES);
+        let end = end_of(bytes, at, crate::token_runs::VALUE, MAX_VALUE_BYTES);
         matches!(bytes.get(end), None | Some(b'\n' | b'\r')).then_some((at, end))
     })
 }

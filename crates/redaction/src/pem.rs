@@ -3,8 +3,8 @@
 //! The lines that say BEGIN and END stay, and so does the number of lines: line numbers in an answer still
 //! fit the file. Certificates and public keys are no secrets and are left alone.
 
-use crate::runs::{BASE64, end_of, start_of};
 use crate::span::SecretSpan;
+use crate::token_runs::{BASE64, end_of, start_of};
 
 /// The kind of secret that a key is.
 pub(crate) const KIND: &str = "private-key";

@@ -1,6 +1,6 @@
 //! The judgement whether a value was made by chance, as keys are, or written by a person.
 
-use crate::runs::{HEX, is};
+use crate::token_runs::{HEX, is};
 
 /// The number of bytes of a value that are judged. More would only make long values slow.
 pub(crate) const MAX_JUDGED_BYTES: usize = 256;

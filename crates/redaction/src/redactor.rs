@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::environment::MIN_VALUE_BYTES;
 use crate::error::Error;
+use crate::exact_value_forms::written_forms;
 use crate::literals::LiteralMatcher;
 use crate::mask::{MARK, mask, merge};
 use crate::options::RedactionOptions;
 use crate::randomness::is_random;
 use crate::span::SecretSpan;
-use crate::written_forms::written_forms;
 use crate::{command_line, log_line, name_forms, named, pem, runs, tokens, url};
 
 /// Texts near which there may be a secret without a long run of token characters. Each is rare in ordinary text.
@@ -205,7 +205,7 @@ impl Redactor {
             Value::Object(members) => {
                 for (name, member) in members.iter_mut() {
                     let kind = match member {
-                        Value::String(text) if self.enabled => named::member(name, text),
+                        Value::String(text) if self.enabled => named_values::member(name, text),
                         _ => None,
                     };
                     match kind {
@@ -250,7 +250,7 @@ impl Redactor {
         }
         // The end of the last AWS access key id: the secret that belongs to it has no shape of its own.
         let mut aws_key_id_end = None;
-        for (start, end) in runs::runs(bytes) {
+        for (start, end) in token_runs::runs(bytes) {
             let first = spans.len();
             if tokens::find(bytes, start, end, &mut spans) {
                 aws_key_id_end = spans[first..]
@@ -258,12 +258,12 @@ impl Redactor {
                     .rfind(|span| span.kind == "aws-access-key-id")
                     .map(|span| span.end)
                     .or(aws_key_id_end);
-            } else if let Some(span) = named::at_run(bytes, start, end) {
+            } else if let Some(span) = named_values::at_run(bytes, start, end) {
                 spans.push(span);
             } else if end - start == 40
                 && aws_key_id_end.is_some_and(|id| start - id < AWS_SECRET_DISTANCE)
                 // The hash of a commit.
-                && !bytes[start..end].iter().all(|byte| runs::is(*byte, runs::HEX))
+                && !bytes[start..end].iter().all(|byte| token_runs::is(*byte, token_runs::HEX))
                 && is_random(&bytes[start..end], 0.25)
             {
                 spans.push(SecretSpan { start, end, kind: "aws-secret-key" });
@@ -279,8 +279,8 @@ impl Redactor {
             REQUIREPASS => spans.extend(command_line::directive(bytes, at + SIGNS[REQUIREPASS].len())),
             sign if sign >= SIGNS.len() => command_line::find(bytes, sign - SIGNS.len(), at, &mut spans),
             _ => {
-                spans.extend(named::at_name(bytes, at));
-                named::list(bytes, at, &mut spans);
+                spans.extend(named_values::at_name(bytes, at));
+                named_values::list(bytes, at, &mut spans);
             }
         });
         if text_kind == TextKind::Log {

@@ -1,6 +1,6 @@
 //! The names that say of a value that it is a secret.
 
-use crate::runs::{ALNUM, is};
+use crate::token_runs::{ALNUM, is};
 
 /// The longest name that is read, in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 64;

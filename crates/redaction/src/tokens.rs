@@ -4,8 +4,8 @@
 //! identifiers", Slack "token types", Stripe "API keys", and so on) and, where an issuer documents none,
 //! tokens that issuer revoked in public. Where a length is given as a minimum, the issuer says that it may grow.
 
-use crate::runs::{ALNUM, BASE64, CharacterSet, HEX, UPPER, URL, WORD, end_of, is, is_at, start_of};
 use crate::span::SecretSpan;
+use crate::token_runs::{ALNUM, BASE64, CharacterSet, HEX, UPPER, URL, WORD, end_of, is, is_at, start_of};
 
 /// The shape of one kind of token.
 #[derive(Clone, Copy)]

@@ -5,9 +5,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
 use crate::randomness::is_random;
-use crate::runs::{ALNUM, BASE64, end_of, is_at, start_of};
 use crate::span::SecretSpan;
 use crate::template::is_template;
+use crate::token_runs::{ALNUM, BASE64, end_of, is_at, start_of};
 
 /// The number of bytes of an address that are read in search of the `@` that ends its credentials.
 const MAX_USERINFO_BYTES: usize = 512;

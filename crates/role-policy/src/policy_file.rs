@@ -4,7 +4,7 @@ mod credentials;
 mod draft;
 mod role;
 mod rule;
-mod values;
+mod typed_values;
 
 pub(crate) use draft::{
     DraftDispatch, DraftRole, DraftRule, ExpectedDecision, LocatedText, PolicyDraft, PolicyExample,

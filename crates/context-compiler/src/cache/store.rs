@@ -1,8 +1,8 @@
 //! The files of a cache: writing, reading and removing them.
 
 use super::format::put_bytes;
+use crate::decoded_text::hex;
 use crate::hash::{ContentHash, hash_content};
-use crate::text::hex;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 use std::fs::File;

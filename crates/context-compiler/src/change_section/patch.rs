@@ -2,8 +2,8 @@
 
 use super::private_key::mask_key_lines;
 use crate::changes::{ChangedFile, FileChangeKind};
+use crate::decoded_text::{display_path, normalise};
 use crate::load::FileLoader;
-use crate::text::{display_path, normalise};
 use std::borrow::Cow;
 
 /// Returns the patch of `file` with the headers of a unified diff and its secrets masked, and the number of secrets.

@@ -6,13 +6,13 @@ use crate::catalogue::DiffDetail;
 use crate::changes::{
     ChangedFile, ChangedLineCounts, FileChangeKind, RepositoryChanges, RepositoryChangesOutcome,
 };
+use crate::decoded_text::{TextEncoding, display_path, group_digits, sha256_hex};
 use crate::ignore::ContextIgnore;
 use crate::load::{FileLoader, SENSITIVE_NAME};
 use crate::manifest::{OmittedContent, SectionKind};
-use crate::pieces::{LARGE_PIECE_BYTES, TextPiece, TextPieceClass, TextPieceRank};
 use crate::section::{QuotedSection, SourceProvenance};
 use crate::sensitive_name::is_sensitive_name;
-use crate::text::{TextEncoding, display_path, group_digits, sha256_hex};
+use crate::text_pieces::{LARGE_PIECE_BYTES, TextPiece, TextPieceClass, TextPieceRank};
 use std::fmt::Write as _;
 
 /// The most untracked files whose lines are shown.

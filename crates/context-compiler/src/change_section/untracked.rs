@@ -45,7 +45,7 @@ impl<'a> UntrackedFiles<'a> {
         }
         let content = tree.read(path, MAX_FILE_BYTES).map_err(SourceLoadError::from)?;
         let bytes = content.bytes.len() as u64;
-        let decoded = crate::text::decode(&content.bytes).ok_or(SourceLoadError::Binary { bytes })?;
+        let decoded = crate::decoded_text::decode(&content.bytes).ok_or(SourceLoadError::Binary { bytes })?;
         let lines = decoded.text.matches('\n').count() as u64;
         if lines == 0 {
             return Err(SourceLoadError::Empty.into());

@@ -6,12 +6,12 @@ use crate::cache::ContentCache;
 use crate::change_section::is_lock_file;
 use crate::changes::RepositoryChanges;
 use crate::code::{SourceSelectOptions, SourceSkipReason, select};
+use crate::decoded_text::group_digits;
 use crate::error::{ContextRequestField, Error};
 use crate::load::{FileLoader, SENSITIVE_NAME};
 use crate::manifest::OmittedContent;
 use crate::request::CodeDetail;
 use crate::source::path::is_at_or_beneath;
-use crate::text::group_digits;
 use crate::writer::SectionRenderer;
 use std::collections::BTreeSet;
 

@@ -1,18 +1,18 @@
 //! The section of the source files.
 
+use super::detail_steps::{DetailStep, SourceFileDetail, detail_steps};
 use super::index::{IndexedFiles, SourceFileIndex, outline_text};
 use super::measure::{MAX_SOURCE_BYTES, SourceFile, fence_language};
 use super::partial::PartialSourceText;
-use super::steps::{DetailStep, SourceFileDetail, detail_steps};
 use crate::cache::ContentCache;
 use crate::changes::RepositoryChanges;
+use crate::decoded_text::{TextEncoding, group_digits, sha256_hex};
 use crate::detail_level::SectionDetailLevel;
 use crate::format::{SectionHeading, fence_len};
 use crate::load::FileLoader;
 use crate::manifest::{ManifestSectionEntry, SectionKind};
 use crate::request::CodeDetail;
 use crate::section::SourceProvenance;
-use crate::text::{TextEncoding, group_digits, sha256_hex};
 use crate::writer::{FlexibleSegmentSection, SectionRenderer, SegmentWriter};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -5,13 +5,13 @@ use super::outline_head::outline_head;
 use super::ranking::{RankingRequest, SourceFileRanking};
 use crate::cache::{ContentCache, QuotedContentSize, QuotedSizeKey};
 use crate::changes::RepositoryChanges;
+use crate::decoded_text::display_path;
 use crate::detail_level::SectionDetailLevel;
 use crate::hash::hash_content;
 use crate::load::FileLoader;
 use crate::outline::Language;
 use crate::parallel::{default_threads, map_in_order};
 use crate::request::CodeDetail;
-use crate::text::display_path;
 use crate::writer::SectionRenderer;
 use std::collections::BTreeSet;
 

@@ -2,13 +2,13 @@
 
 use crate::cache::{ContentCache, QuotedContentSize, QuotedSizeKey};
 use crate::clock::now_ns;
+use crate::decoded_text::{display_path, group_digits};
 use crate::detail_level::SectionDetailLevel;
 use crate::format::{SectionHeading, fence_len};
 use crate::hash::ContentHash;
 use crate::load::{FileLoader, SourceLoadError};
 use crate::outline::Language;
 use crate::parallel::{default_threads, map_in_order};
-use crate::text::{display_path, group_digits};
 use crate::writer::SectionRenderer;
 use std::fmt::Write as _;
 

@@ -5,6 +5,7 @@
 //! the budget allows, and `partial` a part of the first that does not fit.
 
 mod collect;
+mod detail_steps;
 mod files;
 mod index;
 mod measure;
@@ -12,7 +13,6 @@ mod mentions;
 mod outline_head;
 mod partial;
 mod ranking;
-mod steps;
 mod task_words;
 
 pub(crate) use collect::{SourceFilesRequest, collect_source_files};

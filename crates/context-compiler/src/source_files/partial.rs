@@ -1,14 +1,14 @@
 //! The first file that does not fit: as much of it as there is room for, so that one large file leaves no budget unused.
 
+use super::detail_steps::{DetailStep, SourceFileDetail};
 use super::index::{IndexedFiles, outline_text};
 use super::measure::{MAX_SOURCE_BYTES, SourceFile, quote, section_cost};
 use super::outline_head::{GAP_MARK, outline_head};
-use super::steps::{DetailStep, SourceFileDetail};
 use crate::cache::QuotedContentSize;
+use crate::decoded_text::group_digits;
 use crate::detail_level::SectionDetailLevel;
 use crate::format::fence_len;
 use crate::outline::outline_with_bodies;
-use crate::text::group_digits;
 use std::fmt::Write as _;
 
 /// Tokens below which a part of a file tells too little.

@@ -20,6 +20,7 @@
 mod background;
 mod build;
 mod command;
+mod command_run;
 pub(crate) mod command_words;
 mod compiler;
 mod confinement;
@@ -35,7 +36,6 @@ mod progress;
 pub(crate) mod project;
 mod recorded_output;
 mod report;
-mod run;
 mod screen_emulation;
 mod server_diagnostics;
 mod server_facts;
@@ -55,6 +55,7 @@ pub use background::{
 };
 pub use build::{BuildError, BuildGoal, BuildReport, BuildRequest, build};
 pub use command::{CommandNetwork, Commands};
+pub use command_run::RunCommand;
 pub use command_words::CommandText;
 pub use compiler::{Diagnostic, DiagnosticReader, DiagnosticSeverity};
 pub use confinement::{CommandScope, ConfinementPolicy, DeferredConfinement, PrivateTempDir, ToolchainPaths};
@@ -64,7 +65,6 @@ pub use egress_proxy::{AllowedHosts, CredentialHeader, CredentialRule, NetworkAc
 pub use environment::{CommandEnvironment, DeferredEnvironment, EnvironmentPolicy};
 pub use error::{CommandError, StdinError};
 pub use report::{CommandOutcome, CommandReport};
-pub use run::RunCommand;
 pub use server_diagnostics::{GetDiagnostics, ServerDiagnostics, diagnose};
 pub use server_facts::ServerFacts;
 pub use shell_only::NeedsShell;

@@ -2,11 +2,11 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::{count_of, nul_fields};
 use super::repository::Repository;
 use super::revision::check_paths;
-use super::run::Git;
-use super::text::{count_of, nul_fields};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;

@@ -2,10 +2,10 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::git_process::{Git, GitOutput};
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::{lossy, printable_line};
 use super::revision::check_paths;
-use super::run::{Git, GitOutput};
-use super::text::{lossy, printable_line};
 use crate::redact::{KEY_CONTEXT_LINES, may_be_key_line};
 use crate::time::rfc3339;
 use schemars::JsonSchema;

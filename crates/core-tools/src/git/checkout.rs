@@ -2,11 +2,11 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::git_process::{Git, GitOutput};
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::{lossy, nul_fields};
 use super::repository::Repository;
 use super::revision::check_argument;
-use super::run::{Git, GitOutput};
-use super::text::{lossy, nul_fields};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;

@@ -2,11 +2,11 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::git_process::{Git, GitOutput};
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::{count_of, nul_fields, printable_line, relative_to};
 use super::repository::Repository;
 use super::revision::check_paths;
-use super::run::{Git, GitOutput};
-use super::text::{count_of, nul_fields, printable_line, relative_to};
 use crate::workspace::ConfinedPath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,12 +4,12 @@
 use super::add::FilesToStage;
 use super::diff::DiffRequest;
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
 use super::operation::UnfinishedOperation;
+use super::printed_text::{count_of, lossy, printable_line};
 use super::repository::Repository;
-use super::run::Git;
 use super::status::{ChangedPath, WorkTreeStatus};
-use super::text::{count_of, lossy, printable_line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

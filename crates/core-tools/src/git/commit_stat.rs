@@ -1,7 +1,7 @@
 //! The size of a commit's changes.
 
 use super::diff::FileDiff;
-use super::text::count_of;
+use super::printed_text::count_of;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt::Write as _;

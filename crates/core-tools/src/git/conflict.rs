@@ -1,7 +1,7 @@
 //! A file in conflict: its kind, the lines of its markers, and the way to resolve it.
 
 use super::change_kind::ConflictKind;
-use super::text::printable_line;
+use super::printed_text::printable_line;
 use schemars::JsonSchema;
 use serde::Serialize;
 

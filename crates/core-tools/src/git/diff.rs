@@ -3,11 +3,11 @@
 
 use super::change_kind::GitChangeKind;
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{ConfigOverrides, GitAccess, GitInvocation};
+use super::printed_text::{count_of, lossy, nul_fields, printable_line, relative_to, truncate_to_lines};
 use super::repository::Repository;
 use super::revision::{RevisionRange, check_paths};
-use super::run::Git;
-use super::text::{count_of, lossy, nul_fields, printable_line, relative_to, truncate_to_lines};
 use crate::redact::{KEY_CONTEXT_LINES, KeyLines, may_be_key_line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

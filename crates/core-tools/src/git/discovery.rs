@@ -1,8 +1,8 @@
 //! Finds the git directory of a folder, as git does, but never outside the roots.
 
 use super::error::Error;
-use super::files::{outside_roots, read_small_file, real_path};
 use super::path::path_from_bytes;
+use super::repository_files::{outside_roots, read_small_file, real_path};
 use crate::workspace::{ConfinedPath, PathKind, Workspace, printable};
 use std::ffi::OsStr;
 use std::path::Path;

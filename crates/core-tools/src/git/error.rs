@@ -2,8 +2,8 @@
 
 use super::conflict::ConflictedFile;
 use super::operation::UnfinishedOperation;
+use super::printed_text::{count_of, printable_list};
 use super::remote_url::RemoteRefusal;
-use super::text::{count_of, printable_list};
 use crate::ci::CommandError;
 use crate::workspace;
 use std::time::Duration;

@@ -2,11 +2,11 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
 use super::references::{ReferenceChange, changes_to_text};
 use super::remote::{GitRemote, REMOTE_TIMEOUT, ignored_note};
 use super::repository::Repository;
-use super::run::Git;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -154,7 +154,7 @@ impl Git {
     ) -> Result<Option<String>, Error> {
         let words = ["symbolic-ref", "--quiet", "HEAD"];
         let output = self.run(GitInvocation::new(repository, GitAccess::Read, cancel, &words)).await?;
-        let name = super::text::lossy(output.stdout.bytes().trim_ascii());
+        let name = super::printed_text::lossy(output.stdout.bytes().trim_ascii());
         // It fails where HEAD is detached.
         Ok(output.success().then(|| name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned()))
     }

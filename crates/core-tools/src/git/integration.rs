@@ -3,12 +3,12 @@
 use super::conflict::ConflictedFile;
 use super::environment::INTEGRATION_CONFIGURATION;
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{ConfigOverrides, GitAccess, GitInvocation};
 use super::operation::{OperationProgress, UnfinishedOperation};
+use super::printed_text::{count_of, lossy, printable_line};
 use super::repository::Repository;
-use super::run::Git;
 use super::status::HeadStatus;
-use super::text::{count_of, lossy, printable_line};
 use process_runner::Output;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! Checks on the files of a repository that git would follow, read or wait for.
 
 use super::error::Error;
-use super::files::{outside_roots, read_small_file, read_up_to, real_path};
 use super::path::path_from_bytes;
+use super::repository_files::{outside_roots, read_small_file, read_up_to, real_path};
 use crate::workspace::{ConfinedPath, DirEntry, PathKind, Workspace};
 use std::path::PathBuf;
 

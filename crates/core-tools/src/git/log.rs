@@ -3,11 +3,11 @@
 
 use super::commit_stat::CommitStat;
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::{lossy, nul_fields, printable_line, truncate_to_lines};
 use super::repository::Repository;
 use super::revision::check_paths;
-use super::run::Git;
-use super::text::{lossy, nul_fields, printable_line, truncate_to_lines};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;

@@ -3,11 +3,11 @@
 use super::commit_stat::CommitStat;
 use super::diff;
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
 use super::log::CommitEntry;
+use super::printed_text::{lossy, nul_fields};
 use super::repository::Repository;
-use super::run::Git;
-use super::text::{lossy, nul_fields};
 use std::collections::HashMap;
 use tokio_util::sync::CancellationToken;
 

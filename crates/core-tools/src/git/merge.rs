@@ -3,12 +3,12 @@
 
 use super::commit::HOOKS_TIMEOUT;
 use super::error::Error;
+use super::git_process::{Git, GitOutput};
 use super::integration::{IntegrationOutcome, IntegrationResult, integration_overrides};
 use super::invocation::{GitAccess, GitInvocation};
 use super::operation::UnfinishedOperation;
+use super::printed_text::{lossy, nul_fields};
 use super::repository::Repository;
-use super::run::{Git, GitOutput};
-use super::text::{lossy, nul_fields};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;

@@ -2,10 +2,10 @@
 //! merge drivers.
 
 use super::error::Error;
+use super::git_process::{Git, GitOutput};
 use super::invocation::{ConfigOverrides, GitAccess, GitInvocation};
+use super::printed_text::{lossy, nul_fields, printable_line};
 use super::repository::Repository;
-use super::run::{Git, GitOutput};
-use super::text::{lossy, nul_fields, printable_line};
 use tokio_util::sync::CancellationToken;
 
 /// The most submodules that are checked before git writes, on all levels together.

@@ -3,10 +3,10 @@
 
 use super::error::Error;
 use super::fetch::{FetchResult, GitFetch};
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::{count_of, printable_line};
 use super::repository::Repository;
-use super::run::Git;
-use super::text::{count_of, printable_line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;

@@ -2,13 +2,13 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
 use super::log::CommitEntry;
+use super::printed_text::{count_of, printable_line};
 use super::push_report::{self, PushedReference};
 use super::remote::{GitRemote, REMOTE_TIMEOUT, UpstreamBranch, ignored_note};
 use super::repository::Repository;
-use super::run::Git;
-use super::text::{count_of, printable_line};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;

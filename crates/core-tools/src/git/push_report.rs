@@ -1,6 +1,6 @@
 //! Parses what `git push --porcelain` prints.
 
-use super::text::{lossy, printable_line};
+use super::printed_text::{lossy, printable_line};
 use schemars::JsonSchema;
 use serde::Serialize;
 

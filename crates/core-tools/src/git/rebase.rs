@@ -3,13 +3,13 @@
 
 use super::commit::HOOKS_TIMEOUT;
 use super::error::Error;
-use super::files::read_up_to;
+use super::git_process::{Git, GitOutput};
 use super::integration::{IntegrationOutcome, IntegrationResult, integration_overrides};
 use super::invocation::{GitAccess, GitInvocation};
 use super::operation::UnfinishedOperation;
+use super::printed_text::{count_of, lossy};
 use super::repository::Repository;
-use super::run::{Git, GitOutput};
-use super::text::{count_of, lossy};
+use super::repository_files::read_up_to;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;

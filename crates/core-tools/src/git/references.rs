@@ -1,10 +1,10 @@
 //! The branches and tags that a fetch has changed.
 
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::{count_of, lossy, printable_line};
 use super::repository::Repository;
-use super::run::Git;
-use super::text::{count_of, lossy, printable_line};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -2,14 +2,14 @@
 
 use super::discovery::{find_git_dir, is_git_dir};
 use super::error::Error;
-use super::files::real_path;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::{lossy, printable_line};
 use super::remote_settings::GitRemoteSettings;
 use super::remote_url::{GitRemoteUrl, RemoteRefusal, without_credentials};
 use super::repository::Repository;
+use super::repository_files::real_path;
 use super::revision::check_argument;
-use super::run::Git;
-use super::text::{lossy, printable_line};
 use egress_proxy::NetworkAccess;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;

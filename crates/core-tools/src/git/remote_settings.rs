@@ -4,8 +4,8 @@
 //! connection and the user's passwords elsewhere, are overridden, or refused where nothing overrides them.
 
 use super::invocation::{ConfigOverrides, GitInvocation};
+use super::printed_text::lossy;
 use super::programs::{ConfigSetting, config_settings};
-use super::text::lossy;
 
 /// The treatment of a setting that the repository itself makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

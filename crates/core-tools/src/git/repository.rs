@@ -2,14 +2,14 @@
 
 use super::discovery::{find_git_dir, follow_pointer, is_git_dir};
 use super::error::Error;
-use super::files::{read_small_file, real_path};
 use super::layout::{
     check_kind, check_links_below, check_links_in, check_objects, for_each_entry, has_other_owner,
     may_configure_programs,
 };
 use super::operation::{OperationProgress, UnfinishedOperation};
 use super::path::path_from_bytes;
-use super::text::lossy;
+use super::printed_text::lossy;
+use super::repository_files::{read_small_file, real_path};
 use crate::workspace::{ConfinedPath, PathKind, Workspace, printable};
 use std::ffi::OsStr;
 use std::path::{Component, Path};

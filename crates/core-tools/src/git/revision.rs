@@ -1,10 +1,10 @@
 //! Resolves revisions, as callers write them, to object names.
 
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::lossy;
 use super::repository::Repository;
-use super::run::Git;
-use super::text::lossy;
 use tokio_util::sync::CancellationToken;
 
 /// The longest revision or name, in bytes. Nobody writes a longer one.

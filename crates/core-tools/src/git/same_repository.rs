@@ -1,9 +1,9 @@
 //! The check that git, where it finds the repository itself, finds the one that was judged.
 
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
 use super::repository::Repository;
-use super::run::Git;
 use tokio_util::sync::CancellationToken;
 
 impl Git {

@@ -3,10 +3,10 @@
 
 use super::diff::{DiffRequest, DiffResult, MAX_PATCH_BYTES};
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
 use super::log::CommitEntry;
-use super::run::Git;
-use super::text::{count_of, lossy, nul_fields, printable_line, truncate_to_lines};
+use super::printed_text::{count_of, lossy, nul_fields, printable_line, truncate_to_lines};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;

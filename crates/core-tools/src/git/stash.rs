@@ -2,10 +2,10 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::git_process::{Git, GitOutput};
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::{count_of, first_names, lossy, nul_fields, printable_line, printable_list};
 use super::repository::Repository;
-use super::run::{Git, GitOutput};
-use super::text::{count_of, first_names, lossy, nul_fields, printable_line, printable_list};
 use super::untracked::existing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,12 +1,12 @@
 //! Puts changes aside, for `git_stash`.
 
 use super::error::Error;
+use super::git_process::{Git, GitOutput};
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::{count_of, first_names, nul_fields, printable_list};
 use super::repository::Repository;
 use super::revision::check_paths;
-use super::run::{Git, GitOutput};
 use super::stash::GitStash;
-use super::text::{count_of, first_names, nul_fields, printable_list};
 use std::collections::HashSet;
 use tokio_util::sync::CancellationToken;
 

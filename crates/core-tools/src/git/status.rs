@@ -3,11 +3,11 @@
 
 use super::change_kind::{ConflictKind, GitChangeKind};
 use super::error::Error;
+use super::git_process::{Git, GitOutput};
 use super::invocation::{GitAccess, GitInvocation};
 use super::operation::{OperationProgress, UnfinishedOperation};
+use super::printed_text::{count_of, lossy, nul_fields, printable_line, relative_to};
 use super::repository::Repository;
-use super::run::{Git, GitOutput};
-use super::text::{count_of, lossy, nul_fields, printable_line, relative_to};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;

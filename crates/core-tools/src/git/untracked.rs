@@ -1,11 +1,11 @@
 //! Protects untracked files, which some commands of git overwrite or delete.
 
 use super::error::Error;
+use super::git_process::Git;
 use super::invocation::{GitAccess, GitInvocation};
 use super::path::path_from_bytes;
+use super::printed_text::{first_names, nul_fields};
 use super::repository::Repository;
-use super::run::Git;
-use super::text::{first_names, nul_fields};
 use crate::workspace::ConfinedPath;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;

@@ -2,10 +2,10 @@
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
 use super::error::Error;
+use super::git_process::{Git, GitOutput};
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::{count_of, lossy, nul_fields, printable_line};
 use super::repository::Repository;
-use super::run::{Git, GitOutput};
-use super::text::{count_of, lossy, nul_fields, printable_line};
 use crate::workspace::ConfinedPath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -299,9 +299,9 @@ impl Repository {
         super::revision::check_paths("path", &[path.to_owned()])?;
         let folder = self.workspace.locate(path)?;
         match folder.kind()? {
-            Some(_) => {
-                super::files::real_path(&self.workspace, &folder.to_absolute(), || format!("`{folder}`"))
-            }
+            Some(_) => super::repository_files::real_path(&self.workspace, &folder.to_absolute(), || {
+                format!("`{folder}`")
+            }),
             // What does not exist cannot be followed to find out where `..` leads.
             None if folder.relative().components().any(|part| part == Component::ParentDir) => {
                 let reason = format!("`{folder}` does not exist, and has `..` in it: name it without");

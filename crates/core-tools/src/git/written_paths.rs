@@ -2,10 +2,10 @@
 //! not track.
 
 use super::error::Error;
+use super::git_process::{Git, GitOutput};
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::nul_fields;
 use super::repository::Repository;
-use super::run::{Git, GitOutput};
-use super::text::nul_fields;
 use super::untracked::refuse_existing;
 use std::collections::HashSet;
 use tokio_util::sync::CancellationToken;

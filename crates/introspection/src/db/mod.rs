@@ -78,16 +78,16 @@ mod deadline;
 #[cfg(feature = "sqlite")]
 mod discovery;
 mod error;
+mod json_value;
+mod query_rows;
 mod request;
 mod response;
-mod rows;
-mod run;
+mod run_request;
 mod schema;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod server;
 mod source;
 mod statement;
-mod value;
 
 #[cfg(feature = "mysql")]
 mod mysql;
@@ -99,8 +99,8 @@ mod sqlite;
 pub use action::DbAction;
 pub use check::ConnectionCheck;
 pub use error::{Error, StatementOutcome};
+pub use query_rows::{QueryRows, ResultColumn};
 pub use request::DbBridge;
 pub use response::{DbResponse, SeedReport};
-pub use rows::{QueryRows, ResultColumn};
 pub use schema::{CheckConstraint, DatabaseSchema, ForeignKey, TableColumn, TableIndex, TableSchema};
 pub use source::Databases;

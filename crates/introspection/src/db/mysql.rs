@@ -4,15 +4,15 @@
 //! `INTO OUTFILE` and everything else that a read-only transaction does not forbid. It is run with `EXECUTE`, so that
 //! values arrive as the text that the server writes.
 
+use super::json_value::{self, ValueCell};
+use super::query_rows::RowCollector;
 use super::response::{DbResponse, SeedReport};
-use super::rows::RowCollector;
 use super::schema::{
     CheckConstraint, DatabaseSchema, ForeignKey, TableColumn, TableIndex, TableSchema, key_action,
     matches_pattern,
 };
 use super::server::{self, DatabaseServer, SERVER_LIMIT_MARGIN};
 use super::statement::{first_word, is_ddl};
-use super::value::{self, ValueCell};
 use super::{DbAction, DbBridge, Error, QueryRows, ResultColumn};
 use futures_util::TryStreamExt;
 use serde_json::Value;
@@ -372,7 +372,7 @@ async fn prepare(
                 (None, None, None) => set.bind(number.to_string()),
             },
             Value::String(text) => set.bind(text.clone()),
-            Value::Array(_) | Value::Object(_) => match value::from_base64(value)? {
+            Value::Array(_) | Value::Object(_) => match json_value::from_base64(value)? {
                 Some(bytes) => set.bind(bytes),
                 None => set.bind(value.to_string()),
             },
@@ -420,23 +420,23 @@ fn cell(row: &MySqlRow, index: usize) -> ValueCell {
     // are not even UTF-8.
     if kind == "BIT" {
         let bits = bytes.iter().take(8).fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-        return ValueCell::whole(value::integer_text(&bits.to_string()));
+        return ValueCell::whole(json_value::integer_text(&bits.to_string()));
     }
     // The server converts texts to the character set of the connection, which is UTF-8.
-    let Ok(text) = std::str::from_utf8(bytes) else { return value::bytes(bytes, bytes.len()) };
+    let Ok(text) = std::str::from_utf8(bytes) else { return json_value::bytes(bytes, bytes.len()) };
     match kind.as_str() {
-        "BOOLEAN" | "YEAR" => ValueCell::whole(value::integer_text(text)),
-        "FLOAT" | "DOUBLE" => ValueCell::whole(text.parse().map_or_else(|_| text.into(), value::real)),
-        "JSON" => value::json_text(text),
-        kind if kind.contains("INT") => ValueCell::whole(value::integer_text(text)),
+        "BOOLEAN" | "YEAR" => ValueCell::whole(json_value::integer_text(text)),
+        "FLOAT" | "DOUBLE" => ValueCell::whole(text.parse().map_or_else(|_| text.into(), json_value::real)),
+        "JSON" => json_value::json_text(text),
+        kind if kind.contains("INT") => ValueCell::whole(json_value::integer_text(text)),
         // A text with a binary collation, such as MariaDB's JSON, has the type of a blob. Control characters tell them
         // apart.
         kind if (kind.contains("BINARY") || kind.contains("BLOB") || kind == "GEOMETRY")
             && text.chars().any(|c| c.is_control() && !c.is_ascii_whitespace()) =>
         {
-            value::bytes(bytes, bytes.len())
+            json_value::bytes(bytes, bytes.len())
         }
-        _ => value::text(text),
+        _ => json_value::text(text),
     }
 }
 

@@ -8,12 +8,12 @@ mod session;
 mod tokens;
 mod volatile;
 
+use super::json_value::{self, MAX_VALUE_LENGTH, ValueCell};
+use super::query_rows::RowCollector;
 use super::response::{DbResponse, SeedReport};
-use super::rows::RowCollector;
 use super::schema::{DatabaseSchema, TableSchema, matches_pattern};
 use super::server::{self, DatabaseServer, SERVER_LIMIT_MARGIN};
 use super::statement::{first_word, is_ddl};
-use super::value::{self, MAX_VALUE_LENGTH, ValueCell};
 use super::{DbAction, DbBridge, Error, QueryRows, ResultColumn};
 use futures_util::TryStreamExt;
 use serde_json::Value;
@@ -357,11 +357,11 @@ fn element_type(kind: u32) -> Option<u32> {
 fn cell(kind: Option<u32>, text: &str) -> ValueCell {
     match kind {
         Some(BOOL) => ValueCell::whole(text == "true"),
-        Some(kind) if INTEGERS.contains(&kind) => ValueCell::whole(value::integer_text(text)),
+        Some(kind) if INTEGERS.contains(&kind) => ValueCell::whole(json_value::integer_text(text)),
         Some(kind) if FLOATS.contains(&kind) => {
-            ValueCell::whole(text.parse().map_or_else(|_| text.into(), value::real))
+            ValueCell::whole(text.parse().map_or_else(|_| text.into(), json_value::real))
         }
-        Some(kind) if JSON.contains(&kind) => value::json_text(text),
+        Some(kind) if JSON.contains(&kind) => json_value::json_text(text),
         Some(BYTEA) => {
             let (length, encoded) = text.split_once(' ').unwrap_or(("0", ""));
             let length = length.parse::<usize>().unwrap_or_default();
@@ -374,10 +374,10 @@ fn cell(kind: Option<u32>, text: &str) -> ValueCell {
             let element = element_type(kind);
             match serde_json::from_str(text) {
                 Ok(array) => ValueCell::whole(convert_elements(element, array)),
-                Err(_) => value::text(text),
+                Err(_) => json_value::text(text),
             }
         }
-        _ => value::text(text),
+        _ => json_value::text(text),
     }
 }
 
@@ -439,7 +439,7 @@ async fn arguments(
     }
     let mut arguments = PgArguments::default();
     for (index, (value, &kind)) in values.iter().zip(kinds).enumerate() {
-        let bytes = match value::from_base64(value)? {
+        let bytes = match json_value::from_base64(value)? {
             Some(bytes) => Some(bytes),
             None => match parameter_text(value, kind) {
                 None => None,
@@ -463,7 +463,7 @@ fn parameter_text(value: &Value, kind: u32) -> Option<String> {
         Value::Array(values) if !JSON.contains(&kind) => Some(array_literal(values)),
         // A string is a JSON string there, and needs its quotes.
         Value::String(_) if JSON.contains(&kind) => Some(value.to_string()),
-        other => value::parameter_text(other),
+        other => json_value::parameter_text(other),
     }
 }
 
@@ -513,7 +513,7 @@ async fn explain(connection: &mut PgConnection, request: &DbBridge) -> Result<Qu
     let column = ResultColumn { name: "plan".to_owned(), kind: "text".to_owned() };
     let mut rows = RowCollector::new(vec![column], request.row_limit()?);
     for line in plan {
-        if !rows.push(std::iter::once(value::text(&line))) {
+        if !rows.push(std::iter::once(json_value::text(&line))) {
             break;
         }
     }

@@ -1,8 +1,8 @@
 //! The activity of this process, as calls and samples bring it.
 
-use super::counts::ActivityCounts;
+use super::activity_counts::ActivityCounts;
+use super::chart_number::as_f64;
 use super::machine::MachineState;
-use super::number::as_f64;
 use super::timeline::{ActivityTimeline, ServerLoad, TimeBucket, TimeSpan, change_counts};
 use crate::recent_calls::STRANGER;
 use core_tools::mcp::{CallDecision, CallRecord};

@@ -4,7 +4,7 @@
     reason = "the files are those of the system in /proc and /sys; no client names them"
 )]
 
-use super::number::as_f64;
+use super::chart_number::as_f64;
 use std::path::{Path, PathBuf};
 
 /// The state of the machine.

@@ -3,8 +3,8 @@
 use super::history::LoadSample;
 use super::machine::{MachineState, ProcessorTicks};
 use super::timeline::ServerLoad;
+use crate::app_state::App;
 use crate::process_usage::ProcessUsage;
-use crate::state::App;
 use std::time::Duration;
 
 /// The time between two samples.

@@ -1,6 +1,6 @@
 //! The pieces of time of one span: those of the last hour, or of the last day.
 
-use super::counts::ActivityCounts;
+use super::activity_counts::ActivityCounts;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 //! Admits requests at the rates of their callers, and charges the answers to them. The inner layers get a [`McpRequest`].
 
+use crate::app_state::App;
 use crate::auth::principal::Principal;
 use crate::limits::account::CallerAccount;
 use crate::mcp_request::McpRequest;
@@ -8,7 +9,6 @@ use crate::net::address::ConnectionPeer;
 use crate::refusal;
 use crate::response;
 use crate::response_guard::{self, ResponseGuard};
-use crate::state::App;
 use axum::extract::Request;
 use axum::response::Response;
 use std::sync::Arc;

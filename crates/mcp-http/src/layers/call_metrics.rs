@@ -1,10 +1,10 @@
 //! Counts the calls that run, and keeps them on the list for the page.
 
+use crate::app_state::App;
 use crate::mcp_request::McpRequest;
 use crate::middleware::Next;
 use crate::recent_calls::RunningCallGuard;
 use crate::response_guard::{self, ResponseGuard};
-use crate::state::App;
 use axum::response::Response;
 
 /// Notes a call from here until its answer was sent. Its outcome is recorded by the host's observer.

@@ -1,12 +1,12 @@
 //! Lists a call for the page, and waits until it may run beside the other calls of its caller and those of all.
 
+use crate::app_state::App;
 use crate::limits::account::CallerPermits;
 use crate::mcp_request::McpRequest;
 use crate::middleware::Next;
 use crate::refusal;
 use crate::response;
 use crate::response_guard::{self, ResponseGuard};
-use crate::state::App;
 use axum::response::Response;
 use http::StatusCode;
 use std::sync::Arc;

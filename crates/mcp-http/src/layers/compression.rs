@@ -7,8 +7,8 @@
 //! `tower-http`'s layer compresses as it sends, on the threads that serve everybody; it would give no length to an answer
 //! that is known as a whole, and send one that became larger.
 
+use crate::app_state::App;
 use crate::middleware::Next;
-use crate::state::App;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::response::Response;

@@ -1,12 +1,12 @@
 //! Refuses requests that call the server by a name of another, or come from a page that may not call it.
 
 use crate::allowed_hosts::HostCheckError;
+use crate::app_state::App;
 use crate::middleware::Next;
 use crate::net::address::ConnectionPeer;
 use crate::refusal;
 use crate::refusal_reason::RefusalReason;
 use crate::response;
-use crate::state::App;
 use axum::extract::Request;
 use axum::response::Response;
 use http::StatusCode;

@@ -1,11 +1,11 @@
 //! Identifies the caller. The inner layers find the [`Principal`](crate::auth::principal::Principal) in the request.
 
+use crate::app_state::App;
 use crate::middleware::Next;
 use crate::net::address::ConnectionPeer;
 use crate::net::connection_limit::ConnectionStanding;
 use crate::refusal;
 use crate::response;
-use crate::state::App;
 use axum::extract::Request;
 use axum::response::Response;
 use std::sync::Arc;

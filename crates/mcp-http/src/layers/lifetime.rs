@@ -1,12 +1,12 @@
 //! Ends a call whose client has gone away, and a stream whose caller may call no more.
 
 use super::rpc_body::INVALID_REQUEST;
+use crate::app_state::App;
 use crate::mcp_request::McpRequest;
 use crate::middleware::Next;
 use crate::response;
 use crate::response_guard::{self, ResponseGuard};
 use crate::sessions::{ClientSessionGuard, ReconnectGuard};
-use crate::state::App;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use http::{Method, StatusCode};

@@ -1,11 +1,11 @@
 //! Reads the JSON-RPC message of a request, strictly. The inner layers find the [`RpcRequest`] in the request.
 
+use crate::app_state::App;
 use crate::limits::account::CallerAccount;
 use crate::mcp_request::{McpRequest, RpcRequest};
 use crate::middleware::Next;
 use crate::refusal;
 use crate::response;
-use crate::state::App;
 use crate::telemetry::attributes::TraceParent;
 use axum::body::{Body, Bytes};
 use axum::response::Response;

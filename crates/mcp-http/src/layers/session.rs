@@ -2,6 +2,7 @@
 //! [`ClientSessionGuard`] in a request that has a session.
 
 use super::rpc_body::{INVALID_REQUEST, SESSION_HEADER, VERSION_HEADER};
+use crate::app_state::App;
 use crate::auth::principal::Principal;
 use crate::mcp_request::{McpRequest, RpcRequest};
 use crate::middleware::Next;
@@ -9,7 +10,6 @@ use crate::refusal_reason::RefusalReason;
 use crate::response;
 use crate::response_guard::{self, ResponseGuard};
 use crate::sessions::{ClientSessionGuard, ClientSessionSlot, RequestIdGuard};
-use crate::state::App;
 use axum::response::Response;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::sync::Arc;

@@ -5,12 +5,12 @@
 )]
 
 use super::rpc_body::VERSION_HEADER;
+use crate::app_state::App;
 use crate::auth::principal::Principal;
 use crate::mcp_request::{McpRequest, RpcRequest};
 use crate::middleware::Next;
 use crate::net::address::ConnectionPeer;
 use crate::response_guard::{self, ResponseGuard};
-use crate::state::App;
 use crate::telemetry::attributes::{SpanAttributes, TraceParent};
 use crate::telemetry::{RequestSpan, RequestTracer};
 use axum::response::Response;

@@ -1,10 +1,10 @@
 //! Resolves the tools of a caller, over its roots and in its roles. The inner layers find the [`McpCallTarget`] in the request.
 
 use super::rpc_body::{INVALID_REQUEST, ROLE_HEADER};
+use crate::app_state::App;
 use crate::mcp_request::{McpCallTarget, McpRequest};
 use crate::middleware::Next;
 use crate::response;
-use crate::state::App;
 use axum::response::Response;
 use error_causes::chain;
 use http::{HeaderMap, StatusCode};

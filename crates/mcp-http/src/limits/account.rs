@@ -1,7 +1,7 @@
 //! The account of one caller: what it has used of its limits, and the permits of its calls.
 
 use super::caller_limits::{CallerLimits, LimitRejection};
-use super::shared::{ServerCapacity, semaphore};
+use super::shared_capacity::{ServerCapacity, semaphore};
 use crate::wait_reason::WaitReason;
 use core_tools::mcp::{CallPermit, NoPermit, Permit, ResourceClass, TokenBucket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -2,7 +2,7 @@
 
 use super::account::CallerAccount;
 use super::caller_limits::{CallerLimits, LimitRejection, ServerLimits};
-use super::shared::ServerCapacity;
+use super::shared_capacity::ServerCapacity;
 use core_tools::mcp::CallPermits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -3,4 +3,4 @@
 pub(crate) mod account;
 pub(crate) mod admission;
 pub(crate) mod caller_limits;
-mod shared;
+mod shared_capacity;

@@ -3,9 +3,9 @@
 
 use super::address::{AddressRange, ConnectionPeer, ListenAddress};
 use super::connection::{self, AcceptedStream, ConnectionSettings};
+use crate::app_state::App;
 use crate::refusal_reason::RefusalReason;
 use crate::router::Routes;
-use crate::state::App;
 use std::io;
 use std::net::IpAddr;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};

@@ -1,7 +1,7 @@
 //! The sessions of agents that an earlier server has left.
 
 use super::revocation::end_programs_of;
-use crate::state::App;
+use crate::app_state::App;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -2,13 +2,13 @@
 
 use super::revocation::end_programs_of;
 use super::service_manager::ServiceManager;
+use crate::app_state::App;
 use crate::auth::jwt::JwtVerifier;
 use crate::auth::tokens::ActiveTokens;
 use crate::auth::tracked_tokens::TrackedTokens;
 use crate::console_output::name;
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::tls::ReloadableTls;
-use crate::state::App;
 use error_causes::chain;
 use server_setup::config::HttpTable;
 use server_setup::file_stamp::{FileStamp, file_stamp};

@@ -1,6 +1,6 @@
 //! Ends the background programs of callers that are no longer admitted.
 
-use crate::state::App;
+use crate::app_state::App;
 use std::sync::Arc;
 use std::time::Duration;
 

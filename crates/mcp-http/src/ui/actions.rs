@@ -4,9 +4,9 @@
 use super::form::PageForm;
 use super::html_response::see_other;
 use super::viewer::PageViewer;
+use crate::app_state::App;
 use crate::operator_actions::{self, Revocation};
 use crate::response;
-use crate::state::App;
 use axum::extract::State;
 use axum::response::Response;
 use core_tools::mcp::{ApprovalAnswer, ApprovalVerdict, CallContext, Host, shown_text};

@@ -10,8 +10,8 @@ mod sign_in;
 mod sign_in_refusal;
 mod viewer;
 
+use crate::app_state::App;
 use crate::response;
-use crate::state::App;
 use axum::Router;
 use axum::middleware::from_fn;
 use axum::response::Response;

@@ -2,10 +2,10 @@
 
 use super::html_response;
 use super::pages::sign_in_form;
+use crate::app_state::App;
 use crate::auth::error::{AuthError, RefusedCaller};
 use crate::net::address::ConnectionPeer;
 use crate::refusal;
-use crate::state::App;
 use axum::response::Response;
 use http::header;
 

@@ -1,12 +1,12 @@
 //! The viewer of a page, who is extracted from a request.
 
 use super::sign_in_refusal;
+use crate::app_state::App;
 use crate::auth::error::{AuthError, RefusedCaller};
 use crate::auth::principal::Principal;
 use crate::login_store::BrowserLogin;
 use crate::net::address::ConnectionPeer;
 use crate::refusal;
-use crate::state::App;
 use axum::extract::FromRequestParts;
 use axum::response::Response;
 use http::request::Parts;

@@ -96,17 +96,17 @@ impl CapturedStream {
     pub fn text(&self) -> Cow<'_, str> {
         // The usual case: the whole stream is text and is borrowed.
         if !self.truncated() {
-            return text::lossy(&self.bytes).0;
+            return lossy_text::lossy(&self.bytes).0;
         }
         let (head, tail) = self.whole_characters();
         let mut text = String::with_capacity(self.bytes.len() + 128);
-        text.push_str(&text::lossy(head).0);
+        text.push_str(&lossy_text::lossy(head).0);
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
         text.push_str(&self.omission_marker());
         text.push('\n');
-        text.push_str(&text::lossy(tail).0);
+        text.push_str(&lossy_text::lossy(tail).0);
         Cow::Owned(text)
     }
 
@@ -131,13 +131,16 @@ impl CapturedStream {
         if !self.truncated() {
             return (head, tail);
         }
-        (&head[..head.len() - text::unfinished_suffix(head)], &tail[text::orphaned_prefix(tail)..])
+        (
+            &head[..head.len() - lossy_text::unfinished_suffix(head)],
+            &tail[lossy_text::orphaned_prefix(tail)..],
+        )
     }
 
     /// Returns the line that stands for what was left out.
     fn omission_marker(&self) -> String {
         let (head, tail) = self.whole_characters();
-        let bytes = text::human_bytes(self.total_bytes - (head.len() + tail.len()) as u64);
+        let bytes = lossy_text::human_bytes(self.total_bytes - (head.len() + tail.len()) as u64);
         let lines = match self.omitted_lines {
             0 => String::new(),
             1 => "1 line, ".to_owned(),

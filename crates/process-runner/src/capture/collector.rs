@@ -3,9 +3,9 @@
 use super::captured::CapturedStream;
 use super::head_tail::HeadTailBuffer;
 use super::snapshot::OutputSnapshot;
+use crate::lossy_text;
 use crate::secrets::{SecretValues, StreamRedactor};
 use crate::spill::{SpillOptions, SpillWriter};
-use crate::text;
 
 /// The limits of an [`OutputCapture`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl OutputCapture {
             spill_error,
         };
         let (head, tail) = captured.whole_characters();
-        captured.invalid_sequences = text::lossy(head).1 + text::lossy(tail).1;
+        captured.invalid_sequences = lossy_text::lossy(head).1 + lossy_text::lossy(tail).1;
         captured
     }
 }

@@ -1,6 +1,6 @@
 //! Reads a stream by position.
 
-use crate::text;
+use crate::lossy_text;
 
 /// A part of a stream, for a reader that comes back for the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,14 +51,14 @@ pub(super) fn snapshot(
     read(end, tail_start + middle.len() as u64);
     if start > cursor {
         // The rest of a character that began in the gap is lost too.
-        let orphans = text::orphaned_prefix(&bytes);
+        let orphans = lossy_text::orphaned_prefix(&bytes);
         bytes.drain(..orphans);
         start += orphans as u64;
     }
     // A character that goes on after this part is left for the next one, unless nothing can follow here.
     let at_edge = left_out > 0 && position == head_end || ended && position == total;
     if !at_edge {
-        let cut = text::unfinished_suffix(&bytes);
+        let cut = lossy_text::unfinished_suffix(&bytes);
         bytes.truncate(bytes.len() - cut);
         position -= cut as u64;
     }

@@ -9,8 +9,8 @@ mod output;
 mod phase;
 mod pipe;
 mod run_loop;
-mod shared;
+mod run_state;
 mod stdin_copy;
 
 pub(crate) use run_loop::RunDriver;
-pub(crate) use shared::{DriverResult, RunState, StopRequest};
+pub(crate) use run_state::{DriverResult, RunState, StopRequest};

@@ -9,11 +9,11 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::pipe::PIPE_CHUNK;
-use super::shared::RunState;
+use super::run_state::RunState;
 use crate::command::LineCallback;
 use crate::events::{EventGranularity, EventQueue, RunEvent};
 use crate::limits::{Limits, OutputLimitAction};
-use crate::lines::{LineSplitter, OutputLine};
+use crate::line_splitter::{LineSplitter, OutputLine};
 use crate::outcome::Stream;
 use crate::secrets::StreamRedactor;
 use crate::tree::OutputPipe;

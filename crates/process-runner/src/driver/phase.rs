@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 use super::output::OutputProgress;
-use super::shared::StopRequest;
+use super::run_state::StopRequest;
 use crate::outcome::Stream;
 use crate::reaper::{TreeEnd, TreeInspection};
 

@@ -25,7 +25,7 @@ use crate::tree::{ExitWatch, LaunchedProgram, LimitWatch, ReapedLeader};
 use super::deadline::DeadlineTimer;
 use super::output::{OutputProgress, OutputPump, OutputStream};
 use super::phase::{RunPhase, RunWakeup, StopReason};
-use super::shared::{DriverResult, RunFailure, RunState, StopRequest};
+use super::run_state::{DriverResult, RunFailure, RunState, StopRequest};
 use super::stdin_copy::StdinCopy;
 
 /// The time for which the streams are read on after their last holders were killed.

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::pipe::PIPE_CHUNK;
-use super::shared::RunState;
+use super::run_state::RunState;
 use crate::outcome::StdinReport;
 use crate::stdin::Stdin;
 use crate::tree::StdinPipe;

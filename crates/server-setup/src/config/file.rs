@@ -15,8 +15,8 @@ use toml::de::{DeTable, DeValue};
 use super::error::{ConfigLocation, Error};
 use super::keys::{self, ROLE};
 use super::setting::{Setting, SettingSource};
+use super::setting_value::{ConfinementMode, EnvironmentMode, describe};
 use super::tables::Config;
-use super::value::{ConfinementMode, EnvironmentMode, describe};
 use did_you_mean::nearest;
 
 /// The name of the file that is looked for.

@@ -7,8 +7,8 @@ use toml::de::DeValue;
 
 use super::error::{ConfigLocation, Error};
 use super::setting::{Setting, SettingSource};
+use super::setting_value::{SettingValue, describe, split_named};
 use super::tables::Config;
-use super::value::{SettingValue, describe, split_named};
 
 /// The start of every environment variable that sets a key.
 pub(crate) const VARIABLE_PREFIX: &str = "CORETOOLS_";

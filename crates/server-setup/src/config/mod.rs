@@ -109,8 +109,8 @@ mod load;
 #[cfg(all(feature = "remotes", unix))]
 mod remotes;
 mod setting;
+mod setting_value;
 mod tables;
-mod value;
 
 #[cfg(test)]
 mod tests;
@@ -122,11 +122,11 @@ pub use http::HttpTable;
 pub use keys::SettingEntry;
 pub(crate) use keys::VARIABLE_PREFIX;
 pub use setting::{Setting, SettingSource};
+pub use setting_value::{
+    ApproversSetting, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset,
+    Toolsets,
+};
 pub use tables::{
     CommandsTable, Config, ContextTable, DatabasesTable, InspectTable, LimitsTable, LogsTable, PolicyTable,
     RedactionTable, SessionsTable, TracesTable,
-};
-pub use value::{
-    ApproversSetting, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset,
-    Toolsets,
 };

@@ -2,8 +2,8 @@
 
 use super::error::Error;
 use super::file::{FileText, normalize};
+use super::setting_value::describe;
 use super::tables::Config;
-use super::value::describe;
 use remotes::RemoteSettings;
 use toml::Spanned;
 use toml::de::DeValue;

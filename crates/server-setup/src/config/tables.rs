@@ -8,7 +8,7 @@ use process_runner::ConfinementLevel;
 
 use super::http::HttpTable;
 use super::setting::{Setting, SettingSource};
-use super::value::{
+use super::setting_value::{
     ApproversSetting, AuditDetail, AuditWhenFull, ConfinementMode, EnvironmentMode, ResultFormat, ToolPreset,
     Toolsets, split_named,
 };

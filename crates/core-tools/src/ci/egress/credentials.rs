@@ -1,7 +1,7 @@
 //! The credentials of a gateway: their secrets, and the authorities that programs must trust.
 
 use super::error::{CredentialError, EgressError};
-use super::means::GatewayMeans;
+use super::gateway_means::GatewayMeans;
 use egress_proxy::{CredentialRule, EgressProxy, HostCredential, Interception, SecretSource};
 use process_runner::Runner;
 use std::ffi::OsString;

@@ -1,10 +1,10 @@
 //! Gateways: a network namespace, and a proxy that listens in it and connects from outside of it.
 
 use super::credentials::add_credentials;
+use super::egress_log::{EgressLog, WeakEgressLog};
 use super::error::EgressError;
-use super::files::GatewayFiles;
-use super::log::{EgressLog, WeakEgressLog};
-use super::means::GatewayMeans;
+use super::gateway_files::GatewayFiles;
+use super::gateway_means::GatewayMeans;
 use super::self_test;
 use egress_proxy::{AllowedHosts, CredentialRule, DeniedConnection, EgressProxy, proxy_variables};
 use process_runner::{Command, Confinement, NetworkNamespace};

@@ -5,17 +5,17 @@ mod credentials;
 #[cfg(not(feature = "credentials"))]
 #[path = "no_credentials.rs"]
 mod credentials;
+mod egress_log;
 mod error;
-mod files;
 mod gateway;
-mod log;
-mod means;
-mod scope;
+mod gateway_files;
+mod gateway_means;
+mod network_scope;
 mod self_test;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
 
+pub use egress_log::EgressLog;
 pub use error::{CredentialError, EgressError};
-pub use log::EgressLog;
-pub(in crate::ci) use scope::EgressScope;
+pub(in crate::ci) use network_scope::EgressScope;

@@ -1,7 +1,7 @@
 //! Stands in for the credentials of a gateway where the feature `credentials` is off: a role that has some is refused.
 
 use super::error::{CredentialError, EgressError};
-use super::means::GatewayMeans;
+use super::gateway_means::GatewayMeans;
 use egress_proxy::{CredentialRule, EgressProxy};
 use std::sync::Arc;
 

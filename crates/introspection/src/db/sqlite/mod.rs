@@ -10,9 +10,9 @@ mod schema;
 mod vfs;
 
 use super::deadline::{StatementStopSteps, run_bounded};
+use super::json_value::{self, ValueCell};
+use super::query_rows::RowCollector;
 use super::response::{DbResponse, SeedReport};
-use super::rows::RowCollector;
-use super::value::{self, ValueCell};
 use super::{Databases, DbAction, DbBridge, Error, QueryRows};
 use futures_util::TryStreamExt;
 use guard::{AuthorizerMode, ConnectionGuard};
@@ -253,7 +253,7 @@ fn arguments(values: &[Value], expected: usize) -> Result<SqliteArguments, Error
                 (None, None) => arguments.add(number.to_string()),
             },
             Value::String(text) => arguments.add(text.clone()),
-            Value::Array(_) | Value::Object(_) => match value::from_base64(value)? {
+            Value::Array(_) | Value::Object(_) => match json_value::from_base64(value)? {
                 Some(bytes) => arguments.add(bytes),
                 None => arguments.add(value.to_string()),
             },
@@ -282,19 +282,19 @@ fn decode_cell(raw: SqliteValueRef<'_>) -> Result<ValueCell, sqlx::Error> {
     // The type of the value, not of the column: in SQLite they may differ.
     let kind = raw.type_info();
     Ok(match kind.name() {
-        "INTEGER" | "BOOLEAN" => ValueCell::whole(value::integer(decode(raw)?)),
-        "REAL" => ValueCell::whole(value::real(decode(raw)?)),
+        "INTEGER" | "BOOLEAN" => ValueCell::whole(json_value::integer(decode(raw)?)),
+        "REAL" => ValueCell::whole(json_value::real(decode(raw)?)),
         "TEXT" => {
             // SQLite does not check that a text is UTF-8.
             let bytes: &[u8] = decode(raw)?;
             match std::str::from_utf8(bytes) {
-                Ok(text) => value::text(text),
-                Err(_) => value::bytes(bytes, bytes.len()),
+                Ok(text) => json_value::text(text),
+                Err(_) => json_value::bytes(bytes, bytes.len()),
             }
         }
         _ => {
             let bytes: &[u8] = decode(raw)?;
-            value::bytes(bytes, bytes.len())
+            json_value::bytes(bytes, bytes.len())
         }
     })
 }

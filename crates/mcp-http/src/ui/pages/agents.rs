@@ -2,7 +2,7 @@
 
 use super::super::viewer::PageViewer;
 use super::layout::{self, PageEndButton, cell, table};
-use crate::state::App;
+use crate::app_state::App;
 use maud::{Markup, html};
 
 /// Renders the sessions of agents that the viewer sees: its own, or all.

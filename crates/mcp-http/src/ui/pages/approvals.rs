@@ -4,7 +4,7 @@ use super::super::html_response;
 use super::super::viewer::PageViewer;
 use super::format;
 use super::layout::{NavigationPage, bar, form_secret, page, said, section};
-use crate::state::App;
+use crate::app_state::App;
 use axum::extract::State;
 use axum::response::Response;
 use core_tools::mcp::PendingQuestion;

@@ -4,8 +4,8 @@ use super::charts::meter;
 use super::format;
 use super::layout;
 use crate::activity::{DiskSpace, MachineState, as_f64};
+use crate::app_state::App;
 use crate::process_usage::ProcessUsage;
-use crate::state::App;
 use maud::{Markup, html};
 
 /// A resource, of which a part is used.

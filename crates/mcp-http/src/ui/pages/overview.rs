@@ -7,7 +7,7 @@ use super::layout::{NavigationPage, bar, cell, compact_table, page, section};
 use super::query::PageQuery;
 use super::{format, headroom, running};
 use crate::activity::{ActivityView, NamedActivity, STRANGERS, TimeBucketView, TimeSpan, as_f64};
-use crate::state::App;
+use crate::app_state::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::{StatusCode, Uri};

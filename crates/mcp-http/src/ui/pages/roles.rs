@@ -3,7 +3,7 @@
 use super::super::html_response;
 use super::super::viewer::PageViewer;
 use super::layout::{NavigationPage, page};
-use crate::state::App;
+use crate::app_state::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;

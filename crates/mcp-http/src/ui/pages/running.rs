@@ -4,9 +4,9 @@ use super::super::viewer::PageViewer;
 use super::format;
 use super::layout::PageEndButton;
 use crate::activity::{CurrentUse, MachineState};
+use crate::app_state::App;
 use crate::call_words::explain_wait;
 use crate::recent_calls::ActiveCall;
-use crate::state::App;
 use maud::{Markup, html};
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use super::agents;
 use super::format;
 use super::layout::{NavigationPage, bar, cell, page, said, section, table};
 use super::query::PageQuery;
-use crate::state::App;
+use crate::app_state::App;
 use axum::extract::State;
 use axum::response::Response;
 use http::{StatusCode, Uri};

@@ -23,7 +23,7 @@ impl<'a> OutputLine<'a> {
     /// Returns the line as text, with each sequence that is not UTF-8 replaced by U+FFFD. A character that the limit
     /// cut in two is left out.
     pub fn text(&self) -> Cow<'a, str> {
-        let cut = if self.truncated() { crate::text::unfinished_suffix(self.bytes) } else { 0 };
+        let cut = if self.truncated() { crate::lossy_text::unfinished_suffix(self.bytes) } else { 0 };
         String::from_utf8_lossy(&self.bytes[..self.bytes.len() - cut])
     }
 }

@@ -2,8 +2,8 @@
 
 use super::error::Error;
 use super::invocation::{GitAccess, GitInvocation};
+use super::printed_text::printable_line;
 use super::repository::Repository;
-use super::text::printable_line;
 use crate::ci::{CommandError, CommandScope, Commands};
 use crate::workspace::Workspace;
 use process_runner::{CapturedStream, Output, Termination, clean};

@@ -4,9 +4,9 @@
 //! type or a text that stands for a value.
 
 use crate::randomness::MAX_JUDGED_BYTES;
-use crate::runs::{ALNUM, is};
 use crate::secret_name::{MAX_NAME_BYTES, secret_name};
 use crate::template::is_template;
+use crate::token_runs::{ALNUM, is};
 
 /// The shortest value that is taken for a secret, in bytes.
 const MIN_BYTES: usize = 6;

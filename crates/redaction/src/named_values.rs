@@ -6,13 +6,13 @@
 use crate::command_line;
 use crate::log_secret;
 use crate::name_forms;
+use crate::password_values::{self, ValueForm};
 use crate::randomness::{MAX_JUDGED_BYTES, is_random};
-use crate::runs::{ALNUM, HEX, VALUE, WORD, end_of, is, is_at, start_of};
 use crate::secret_name::{MAX_NAME_BYTES, secret_name};
 use crate::span::SecretSpan;
 use crate::template::is_template;
+use crate::token_runs::{ALNUM, HEX, VALUE, WORD, end_of, is, is_at, start_of};
 use crate::url;
-use crate::written::{self, ValueForm};
 
 /// The shortest value that is taken for a secret, in bytes.
 const MIN_VALUE_BYTES: usize = 16;
@@ -108,7 +108,8 @@ pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<SecretSpan> {
             if form == ValueForm::Header { header_value(bytes, name_start, name, start) } else { None };
         let form = if header.is_some() { ValueForm::HeaderValue } else { form };
         let (start, end) = header.unwrap_or((start, end));
-        if let Some(kind) = written::kind_of(name, &bytes[start..end], form, bytes.get(end).copied()) {
+        if let Some(kind) = password_values::kind_of(name, &bytes[start..end], form, bytes.get(end).copied())
+        {
             return Some(SecretSpan { start, end, kind });
         }
     }
@@ -153,13 +154,13 @@ pub(crate) fn list(bytes: &[u8], at: usize, spans: &mut Vec<SecretSpan>) {
     }
     let name = &bytes[name_start..name_end];
     let singular = name.strip_suffix(b"s").or_else(|| name.strip_suffix(b"S")).unwrap_or(name);
-    if !written::is_strong_password(singular) && !written::is_strong_password(name) {
+    if !password_values::is_strong_password(singular) && !password_values::is_strong_password(name) {
         return;
     }
     let mut push = |start: usize, end: usize| {
         let value = &bytes[start..end];
-        if written::is_written_out(value) {
-            spans.push(SecretSpan { start, end, kind: written::strong_kind(singular) });
+        if password_values::is_written_out(value) {
+            spans.push(SecretSpan { start, end, kind: password_values::strong_kind(singular) });
         }
     };
     if bytes.get(from) == Some(&b'[') {
@@ -247,7 +248,7 @@ fn header_value(bytes: &[u8], name_start: usize, name: &[u8], start: usize) -> O
 
 /// Returns the kind of secret that a member of an object holds, if both its name and its value say that it is one.
 pub(crate) fn member(name: &str, value: &str) -> Option<&'static str> {
-    if let Some(kind) = written::kind_of(name.as_bytes(), value.as_bytes(), ValueForm::Member, None) {
+    if let Some(kind) = password_values::kind_of(name.as_bytes(), value.as_bytes(), ValueForm::Member, None) {
         return Some(kind);
     }
     if matches!(name, "auth" | "_auth") && url::credentials_at(value.as_bytes(), 0).is_some() {

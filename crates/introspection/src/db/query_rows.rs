@@ -1,6 +1,6 @@
 //! The rows of an answer, within its bounds.
 
-use super::value::ValueCell;
+use super::json_value::ValueCell;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -1,9 +1,9 @@
 //! The network of one caller's commands.
 
+use super::egress_log::EgressLog;
 use super::error::EgressError;
 use super::gateway::{EgressGateways, GatewayKey};
-use super::log::EgressLog;
-use super::means::GatewayMeans;
+use super::gateway_means::GatewayMeans;
 use egress_proxy::{CredentialRule, NetworkAccess, SecretSource};
 use process_runner::{Command, Confinement, Runner};
 use std::path::Path;
