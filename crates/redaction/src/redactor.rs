@@ -13,7 +13,7 @@ use crate::mask::{MARK, mask, merge};
 use crate::options::RedactionOptions;
 use crate::randomness::is_random;
 use crate::span::SecretSpan;
-use crate::{command_line, log_line, name_forms, named, pem, runs, tokens, url};
+use crate::{command_line, log_line, name_forms, named_values, pem, token_runs, tokens, url};
 
 /// Texts near which there may be a secret without a long run of token characters. Each is rare in ordinary text.
 // Words lack their first letter, so that one text finds `Password` and `password`.

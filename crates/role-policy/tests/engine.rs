@@ -2,8 +2,8 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "a test says what is wrong by ending")]
 
 use role_policy::{
-    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, Host, LexicalResolver,
-    NetworkAccess, PatchParts, PatchedPath, Policy, Refusal, ResolveError, SystemCallGroup, ToolFacts,
+    Access, Call, CallScope, Caller, Effect, EffectResolver, ExplainVerdict, LexicalResolver, NetworkAccess,
+    NetworkHost, PatchParts, PatchedPath, Policy, Refusal, ResolveError, SystemCallGroup, ToolFacts,
 };
 use serde_json::{Map, Value, json};
 
@@ -612,7 +612,7 @@ fn the_narrowest_network_goes_along_with_the_call() {
         judge(&policy, &Caller::new(role), tool, json!({})).unwrap().network().clone()
     };
     let reaches = |role: &str, host: &str| match network(role, WRITE) {
-        NetworkAccess::Hosts(hosts) => hosts.check(&Host::parse(host).expect("a host"), 443).is_ok(),
+        NetworkAccess::Hosts(hosts) => hosts.check(&NetworkHost::parse(host).expect("a host"), 443).is_ok(),
         other => panic!("{other}"),
     };
     assert!(reaches("base", "a.example") && reaches("base", "b.test") && !reaches("base", "c.test"));

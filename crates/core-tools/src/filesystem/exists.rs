@@ -25,7 +25,7 @@ impl PathExistenceCheck {
 /// The existence of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
-pub struct PathExistence {
+pub struct Existence {
     /// The path, relative to its root.
     pub path: String,
     /// True if it exists and is of the kind asked for.
@@ -42,7 +42,7 @@ pub struct PathExistence {
 ///
 /// # Errors
 /// A path that leads outside the roots is an error, not absent.
-pub fn file_exists(workspace: &Workspace, input: &PathExistenceCheck) -> Result<PathExistence, Error> {
+pub fn file_exists(workspace: &Workspace, input: &PathExistenceCheck) -> Result<Existence, Error> {
     exists(workspace, input, PathKind::File)
 }
 
@@ -50,7 +50,7 @@ pub fn file_exists(workspace: &Workspace, input: &PathExistenceCheck) -> Result<
 ///
 /// # Errors
 /// A path that leads outside the roots is an error, not absent.
-pub fn directory_exists(workspace: &Workspace, input: &PathExistenceCheck) -> Result<PathExistence, Error> {
+pub fn directory_exists(workspace: &Workspace, input: &PathExistenceCheck) -> Result<Existence, Error> {
     exists(workspace, input, PathKind::Directory)
 }
 
@@ -62,27 +62,23 @@ pub(crate) fn exists_if_cached(
     workspace: &Workspace,
     input: &PathExistenceCheck,
     wanted: PathKind,
-) -> Option<Result<PathExistence, Error>> {
+) -> Option<Result<Existence, Error>> {
     let path = workspace.locate(&input.path).ok()?;
     Some(path.cached_kind()?.map_err(Error::from).map(|kind| existence(&path, kind, wanted)))
 }
 
-fn exists(
-    workspace: &Workspace,
-    input: &PathExistenceCheck,
-    wanted: PathKind,
-) -> Result<PathExistence, Error> {
+fn exists(workspace: &Workspace, input: &PathExistenceCheck, wanted: PathKind) -> Result<Existence, Error> {
     let path = workspace.locate(&input.path)?;
     let kind = path.kind()?;
     Ok(existence(&path, kind, wanted))
 }
 
-fn existence(path: &ConfinedPath, kind: Option<PathKind>, wanted: PathKind) -> PathExistence {
+fn existence(path: &ConfinedPath, kind: Option<PathKind>, wanted: PathKind) -> Existence {
     let path = path.display_path();
     let exists = kind == Some(wanted);
     let other = kind.filter(|_| !exists);
     let note = other.map(|kind| format!("`{path}` is there: it is {}, not {}", kind.noun(), wanted.noun()));
-    PathExistence { path, exists, kind, note }
+    Existence { path, exists, kind, note }
 }
 
 #[cfg(test)]
@@ -95,7 +91,7 @@ mod tests {
         let project = ProjectFixture::with(&[("folder/f", "")]);
         let ask = |path: &str| {
             let input = PathExistenceCheck::new(path);
-            let answer = |result: Result<PathExistence, Error>| result.ok().map(|existence| existence.exists);
+            let answer = |result: Result<Existence, Error>| result.ok().map(|existence| existence.exists);
             (
                 answer(file_exists(&project.workspace, &input)),
                 answer(directory_exists(&project.workspace, &input)),

@@ -57,7 +57,7 @@ pub use edit::{EditFile, EditProblem, EditResult, TextReplacement, edit_file, ed
 pub use error::Error;
 #[cfg(feature = "mcp")]
 pub(crate) use exists::exists_if_cached;
-pub use exists::{PathExistence, PathExistenceCheck, directory_exists, file_exists};
+pub use exists::{Existence, PathExistenceCheck, directory_exists, file_exists};
 pub use find::{FindFiles, FindKind, FoundFiles, find_files};
 pub use glob::GlobList;
 pub use info::{FileInfo, GetFileInfo, get_file_info};

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::snapshot::{OutputSnapshot, snapshot};
-use crate::{terminal_text, text};
+use crate::{lossy_text, terminal_text};
 
 /// One stream of a run that is over: its head, its tail, and the size of the rest.
 #[derive(Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ use crate::{terminal_text, text};
 pub struct CapturedStream {
     /// The kept bytes: a string, or `{"base64": "..."}` if they are not UTF-8.
     #[cfg_attr(feature = "serde", serde(with = "json"))]
-    #[cfg_attr(feature = "schemars", schemars(with = "json::Bytes<'_>"))]
+    #[cfg_attr(feature = "schemars", schemars(with = "json::EncodedBytes<'_>"))]
     pub(super) bytes: Vec<u8>,
     /// The number of `bytes` from the start of the stream. The others are from its end.
     pub(super) head_length: usize,
