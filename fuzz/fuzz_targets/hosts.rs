@@ -2,13 +2,13 @@
 //! hold printable ASCII.
 #![no_main]
 
-use egress_proxy::{AllowedHosts, CredentialHeader, Host};
+use egress_proxy::{AllowedHosts, CredentialHeader, NetworkHost};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
-    if let Ok(host) = Host::parse(&text) {
-        assert_eq!(Host::parse(&host.to_string()).as_ref(), Ok(&host));
+    if let Ok(host) = NetworkHost::parse(&text) {
+        assert_eq!(NetworkHost::parse(&host.to_string()).as_ref(), Ok(&host));
         assert!(host.to_string().is_ascii());
     }
     if let Ok(list) = AllowedHosts::parse(text.lines()) {
