@@ -111,8 +111,8 @@ impl From<RepositoryChangesOutcome> for ChangesQueryError {
     }
 }
 
-/// Asks git for the changes of a repository. If git fails, the [outcome](RepositoryChanges::outcome) says so, and the function
-/// returns no error.
+/// Asks git for the changes of a repository. If git fails, the [outcome](RepositoryChanges::outcome) says so, and the
+/// function returns no error.
 ///
 /// `command` returns a command that runs git in the root of the project, as [`command()`](super::command()) does, and `run`
 /// runs it. A caller with folder handles, a sandbox or cancellation tokens applies them in either.

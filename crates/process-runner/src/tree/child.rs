@@ -73,8 +73,8 @@ fn make_child<T>(
         result: Option<T>,
     }
     extern "C" fn enter<W: FnOnce() -> T, T>(call: *mut libc::c_void) -> libc::c_int {
-        // SAFETY: `in_child` passes a pointer to a `ChildCall` of these types, which it does not touch until this process
-        // has ended or has given up this memory.
+        // SAFETY: `in_child` passes a pointer to a `ChildCall` of these types, which it does not touch until this
+        // process has ended or has given up this memory.
         let call = unsafe { &mut *call.cast::<ChildCall<W, T>>() };
         // A panic must not unwind out of this stack. What it leaves is a missing result.
         call.result = call.work.take().and_then(|work| catch_unwind(AssertUnwindSafe(work)).ok());
