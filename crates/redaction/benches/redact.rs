@@ -44,7 +44,7 @@ fn best(mut run: impl FnMut()) -> Duration {
 }
 
 fn texts() -> Vec<(String, String)> {
-    let source = include_str!("../src/runs.rs").repeat(256);
+    let source = include_str!("../src/token_runs.rs").repeat(256);
     let log: String = (0..20_000)
         .map(|n| format!("2026-01-02T03:04:{:02}.{:06}Z  INFO server::router: request finished method=GET path=/api/v1/items/{n} status=200 latency_ms={}\n", n % 60, n * 37 % 1_000_000, n % 90))
         .collect();
