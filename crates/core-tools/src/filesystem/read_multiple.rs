@@ -145,11 +145,12 @@ impl MultipleFiles {
         self.files.iter().filter(|file| matches!(file, FileReadOutcome::Error { .. })).count()
     }
 
-    /// Masks the lines of private keys by what stands around them in the files that `input` names.
-    pub fn mask_key_lines(&mut self, workspace: &Workspace, input: &ReadMultipleFiles, redactor: &Redactor) {
-        for (named, outcome) in input.paths.iter().zip(&mut self.files) {
+    /// Masks the lines of private keys by what stands around them in their files.
+    pub fn mask_key_lines(&mut self, workspace: &Workspace, redactor: &Redactor) {
+        for outcome in &mut self.files {
             if let FileReadOutcome::File(file) = outcome {
-                file.mask_key_lines(workspace, named.path(), redactor);
+                let path = file.path.clone();
+                file.mask_key_lines(workspace, &path, redactor);
             }
         }
     }
