@@ -127,3 +127,25 @@ fn a_request_with_the_id_of_one_that_is_open_is_refused_and_the_open_one_answere
         assert_eq!(ask("0").status, 200);
     }
 }
+
+#[test]
+fn what_a_client_says_of_itself_is_bounded() {
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let token = server.token("ada", "dev", &[]);
+    let mut client = server.connect(&token, Era::Modern);
+    let mut begin = |name: &str| {
+        client.post(&json!({
+            "jsonrpc": "2.0", "id": "begin", "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": name, "version": "1"},
+            },
+        }))
+    };
+    let refused = begin(&"n".repeat(70_000));
+    assert_eq!(refused.status, 413, "{refused:?}");
+    assert!(refused.body.contains("an `initialize` request may have 65536 bytes"), "{refused:?}");
+    assert_eq!(begin("short").status, 200);
+}

@@ -4,23 +4,20 @@
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use server_setup::protected_files::lock_path;
 
 /// A lock on a file; dropping it lets others change the file.
 #[derive(Debug)]
 pub(crate) struct FileLock(#[allow(dead_code, reason = "its descriptor holds the lock")] File);
 
-/// Returns the path of the file on which the lock of the file at `path` is.
-pub(crate) fn lock_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    PathBuf::from(name)
-}
-
 /// Waits until no other process changes the file at `path`, and locks it. The lock is on a file beside it, because
 /// `replace` puts a new inode at `path` and a lock would stay on the old one.
 pub(crate) fn lock(path: &Path) -> io::Result<FileLock> {
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(lock_path(path))?;
+    let lock = lock_path(path);
+    let open = || OpenOptions::new().create(true).append(true).mode(0o600).open(&lock);
+    let file = trusted_file::with_own_access(&lock, open)?;
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
     Ok(FileLock(file))
 }

@@ -124,15 +124,27 @@ pub(crate) fn at_name(bytes: &[u8], at: usize) -> Option<SecretSpan> {
     (!is_code && is_secret(value, kind)).then_some(SecretSpan { start, end, kind })
 }
 
+/// The most bytes before the name of a variable in its line: blanks, and `export`.
+const MAX_BYTES_BEFORE_VARIABLE: usize = 64;
+
 /// Returns true if the line is the setting of a variable and nothing else, as in an `.env` file: `DB_PASSWORD=…`. There a
 /// value is never an expression.
 fn is_variable_line(bytes: &[u8], name_start: usize, name: &[u8], value_end: usize) -> bool {
     let is_constant =
         name.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_');
-    let line_start = memchr::memrchr(b'\n', &bytes[..name_start]).map_or(0, |newline| newline + 1);
-    let before = bytes[line_start..name_start].trim_ascii();
     let is_end = matches!(bytes.get(value_end), None | Some(b'\n' | b'\r'));
-    is_constant && is_end && (before.is_empty() || before == b"export")
+    if !is_constant || !is_end {
+        return false;
+    }
+    // Not back to the start of any line: a line of megabytes would be read again for each of its names.
+    let look_back = name_start.saturating_sub(MAX_BYTES_BEFORE_VARIABLE);
+    let line_start = match memchr::memrchr(b'\n', &bytes[look_back..name_start]) {
+        Some(newline) => look_back + newline + 1,
+        None if look_back == 0 => 0,
+        None => return false,
+    };
+    let before = bytes[line_start..name_start].trim_ascii();
+    before.is_empty() || before == b"export"
 }
 
 /// Appends the passwords in the list that stands behind the name with a part (`assw`, …) at `at`: `passwords: [a1, b2]`, or a

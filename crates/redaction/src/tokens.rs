@@ -45,6 +45,8 @@ const fn with_digit(token: TokenShape) -> TokenShape {
 
 /// Tokens whose prefix is made of run characters. The first that fits wins, so longer prefixes come first.
 static TOKENS: &[TokenShape] = &[
+    // The variable that names the command of a program. Whoever knows the name could count a process to that command.
+    exactly("PROCESS_RUNNER_RUN_", "command-name", HEX, 32),
     // Code hosts
     at_least("ghp_", "github-token", WORD, 36),
     at_least("gho_", "github-token", WORD, 36),

@@ -1,6 +1,6 @@
 //! The files that tools may not write, and those that only the server may read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use core_tools::workspace::Workspace;
 use role_policy::source::MARKER_NAMES;
@@ -49,11 +49,7 @@ pub fn protected(settings: &Settings) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = settings.config.file.iter().cloned().chain(named).collect();
     if let Some(audit) = policy.audit.as_ref() {
         // Rotated audits too, or a tool could rewrite what was recorded.
-        files.extend((1..=core_tools::mcp::Audit::ROTATED_FILES).map(|number| {
-            let mut name = audit.clone().into_os_string();
-            name.push(format!(".{number}"));
-            PathBuf::from(name)
-        }));
+        files.extend(rotated_audits(audit));
     }
     if let Some(folder) = settings.temporary_folder.as_ref().filter(|folder| folder.is_absolute()) {
         // The markers name the role: a tool that could write one would choose the role of the next server.
@@ -65,12 +61,38 @@ pub fn protected(settings: &Settings) -> Vec<PathBuf> {
     with_real_paths(files)
 }
 
+fn rotated_audits(audit: &Path) -> impl Iterator<Item = PathBuf> {
+    (1..=core_tools::mcp::Audit::ROTATED_FILES).map(|number| with_suffix(audit, &format!(".{number}")))
+}
+
+/// Returns the path of the file on which the lock of the file at `path` is.
+pub fn lock_path(path: &Path) -> PathBuf {
+    with_suffix(path, ".lock")
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
 /// Returns the files that the server alone reads. The policy and the marker key are not among them, because the servers
 /// of agents in sessions read them too.
+///
+/// A program that can open a file can also lock that file (flock(2)), which would stop the audit and each change of a token.
+/// Therefore the files for locks are among them as well.
 pub(crate) fn server_only(settings: &Settings) -> Vec<PathBuf> {
     let http = &settings.config.http;
     // A database's address has its password in it, unless it is a variable's.
     let has_password = http.audit_database.as_deref().is_some_and(|place| !place.starts_with('$'));
     let config = settings.config.file.clone().filter(|_| has_password);
-    config.into_iter().chain(http.tokens.value.clone()).chain(http.tls_key.value.clone()).collect()
+    let mut files: Vec<PathBuf> = config.into_iter().chain(http.tls_key.value.clone()).collect();
+    for replaced in [&http.tokens.value, &http.token_usage.value].into_iter().flatten() {
+        files.extend([replaced.clone(), lock_path(replaced)]);
+    }
+    if let Some(audit) = settings.config.policy.audit.as_ref() {
+        files.push(audit.clone());
+        files.extend(rotated_audits(audit));
+    }
+    files
 }

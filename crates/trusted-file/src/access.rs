@@ -151,9 +151,50 @@ pub fn open_append(path: &Path) -> Result<File, Error> {
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         options.mode(0o600).custom_flags(i32::try_from(flags.bits()).unwrap_or_default());
     }
-    let file = options.open(path)?;
+    let file = with_own_access(path, || options.open(path))?;
     check(&file, OthersAccess::MayRead)?;
     Ok(file)
+}
+
+/// Calls `open`, which opens the file at `path`. If the system denies the access, the owner's own access is given back to the
+/// file and its folder, where this user owns them, and `open` is called once more.
+///
+/// A confined program runs as the user of the server. Landlock does not keep it from `chmod 000`, which would otherwise freeze
+/// what the file says, or stop what is written to it.
+///
+/// # Errors
+/// Those of `open`.
+pub fn with_own_access<T>(path: &Path, open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && give_access_back(path) => open(),
+        opened => opened,
+    }
+}
+
+/// Returns true if the mode of the file or of its folder was changed.
+#[cfg(unix)]
+fn give_access_back(path: &Path) -> bool {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    let give_back = |path: &Path| {
+        let Ok(metadata) = std::fs::symlink_metadata(path) else { return false };
+        let needed = if metadata.is_dir() { 0o700 } else { 0o600 };
+        if metadata.is_symlink()
+            || metadata.uid() != rustix::process::geteuid().as_raw()
+            || metadata.mode() & needed == needed
+        {
+            return false;
+        }
+        let mode = metadata.mode() & 0o7777 | needed;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).is_ok()
+    };
+    // The folder first: without it the file cannot be reached.
+    let folder = path.parent().is_some_and(give_back);
+    give_back(path) || folder
+}
+
+#[cfg(not(unix))]
+fn give_access_back(_: &Path) -> bool {
+    false
 }
 
 /// Checks that an open file is trusted. The open file is judged, not its path, which may lead elsewhere by now.
@@ -217,7 +258,7 @@ pub(crate) fn open_without_waiting(path: &Path, links: LinkTreatment) -> io::Res
     // `NONBLOCK`: to open a pipe would otherwise wait for its writer. It means nothing for regular files.
     let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     flags.set(OFlags::NOFOLLOW, links == LinkTreatment::Refuse);
-    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+    with_own_access(path, || Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?)))
 }
 
 #[cfg(not(unix))]
@@ -251,6 +292,35 @@ mod tests {
         for mode in [0o600, 0o644, 0o444] {
             assert_eq!(read(&FileFixture::new(mode).path, 100).unwrap(), "version = 1\n", "{mode:o}");
         }
+    }
+
+    #[test]
+    fn the_owner_gets_its_own_access_back() {
+        let fixture = FileFixture::new(0o000);
+        let folder = fixture.folder.path();
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o000)).unwrap();
+        // Root is denied nothing, so the denial is one of the test's own.
+        let calls = std::cell::Cell::new(0);
+        let opened = with_own_access(&fixture.path, || {
+            calls.set(calls.get() + 1);
+            match calls.get() {
+                1 => Err(io::ErrorKind::PermissionDenied.into()),
+                _ => File::open(&fixture.path),
+            }
+        });
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert!(opened.is_ok());
+        assert_eq!((mode(folder), mode(&fixture.path)), (0o700, 0o600));
+        // With its access in order, the owner is denied for another reason, and `open` is not called again.
+        calls.set(0);
+        assert!(
+            with_own_access(&fixture.path, || -> io::Result<()> {
+                calls.set(calls.get() + 1);
+                Err(io::ErrorKind::PermissionDenied.into())
+            })
+            .is_err()
+        );
+        assert_eq!(calls.get(), 1);
     }
 
     #[test]

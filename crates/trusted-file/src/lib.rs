@@ -8,6 +8,7 @@ mod access;
 mod tracked;
 
 pub use access::{
-    Error, OthersAccess, check, check_access, open_append, open_no_follow, read, read_private, read_to_repair,
+    Error, OthersAccess, check, check_access, open_append, open_no_follow, read, read_private,
+    read_to_repair, with_own_access,
 };
 pub use tracked::{TrackedFile, TrackedText};

@@ -41,6 +41,10 @@ impl Commands {
                 let RunEvent::Chunk { bytes, .. } = event else { continue };
                 let mut rest = bytes.as_slice();
                 while let Some(piece) = emulation.next_piece(&mut rest) {
+                    // A flood that waits to be drawn would delay the answer by minutes, long after the end of the program.
+                    if running.is_finished() && emulation.has_had_its_share() {
+                        break;
+                    }
                     let mut drawn = emulation.draw(piece).await;
                     let replies = std::mem::take(&mut drawn.replies);
                     output.show(drawn);

@@ -324,6 +324,28 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_a_key_are_masked_behind_a_glob_that_stands_for_several_files() {
+        let label = ["PRIVATE", "KEY"].join(" ");
+        let body: String = (10..40)
+            .map(|line| format!("{line}AbCdEfGhIjKlMnOpQrStUvWxYz0123456789abcdefghijklmnopqrstuvw+\n"))
+            .collect();
+        let key = format!("-----BEGIN {label}-----\n{body}-----END {label}-----\n");
+        let project =
+            ProjectFixture::with(&[("a1", "one\n".to_owned()), ("a2", "two\n".to_owned()), ("key.pem", key)]);
+        let input: ReadMultipleFiles = serde_json::from_value(serde_json::json!({
+            "paths": ["a*", {"path": "key.pem", "offset": 5, "limit": 3}],
+        }))
+        .unwrap();
+        let mut read = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap();
+        assert_eq!(read.files.len(), 3);
+        let redactor = Redactor::new(crate::redact::RedactionOptions::default()).unwrap();
+        read.mask_key_lines(&project.workspace, &redactor);
+        let text = read.to_text();
+        assert_eq!(text.matches("[redacted:private-key]").count(), 3, "{text}");
+        assert!(text.contains("one\n") && text.contains("two\n") && !text.contains("AbCdEf"), "{text}");
+    }
+
+    #[test]
     fn all_files_together_stay_within_the_bound_and_small_ones_leave_room() {
         let project =
             ProjectFixture::with(&[("big", "0123456789\n".repeat(9000)), ("small", "x\n".to_owned())]);

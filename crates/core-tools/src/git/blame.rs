@@ -6,7 +6,7 @@ use super::git_process::{Git, GitOutput};
 use super::invocation::{GitAccess, GitInvocation};
 use super::printed_text::{lossy, printable_line};
 use super::revision::check_paths;
-use crate::redact::{KEY_CONTEXT_LINES, may_be_key_line};
+use crate::redact::{KEY_CONTEXT_LINES, KeyLines, may_be_key_line};
 use crate::time::rfc3339;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -210,7 +210,11 @@ impl Git {
                     .await?;
             let text: String =
                 parse(&around.bytes).iter().flat_map(|row| [row.text.as_str(), "\n"]).collect();
-            let keys = self.commands.redactor.key_lines(&text);
+            let mut keys = self.commands.redactor.key_lines(&text);
+            if !around.is_complete {
+                // What stands around the lines beyond the cut is not known.
+                keys.extend(KeyLines::of_lines(lines.iter().map(|row| row.text.as_str())));
+            }
             lines.iter_mut().for_each(|row| row.text = keys.mask(&row.text));
         }
         let has_more = !is_complete || (input.end_line.is_none() && lines.len() == DEFAULT_LINES);

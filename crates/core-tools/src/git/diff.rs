@@ -428,7 +428,13 @@ impl Git {
                     let context = format!("--unified={KEY_CONTEXT_LINES}");
                     let wide = invocation(&["--patch", &context]).max_output_bytes(MAX_KEY_CONTEXT_BYTES);
                     let wide = self.run_checked("git_diff", wide).await?;
-                    self.key_lines(&wide.bytes)
+                    let mut keys = self.key_lines(&wide.bytes);
+                    if !wide.is_complete {
+                        // What stands around the lines beyond the cut is not known.
+                        let text = lossy(&patch.bytes);
+                        keys.extend(KeyLines::of_lines(text.lines().map(changed_line)));
+                    }
+                    keys
                 }
                 false => KeyLines::default(),
             };

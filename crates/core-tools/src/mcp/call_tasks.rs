@@ -178,8 +178,10 @@ fn ask(task: TaskContext, request: PendingRequest, keys: &mut HashSet<String>) -
     let PendingRequest { key, request, answer_to, .. } = request;
     // A task may use each key once.
     let mut unique = key.clone();
+    let mut number: u64 = 1;
     while !keys.insert(unique.clone()) {
-        unique = format!("{key}-{}", keys.len() + 1);
+        number += 1;
+        unique = format!("{key}-{number}");
     }
     async move {
         if let Ok(answer) = task.request_input(unique, request).await {

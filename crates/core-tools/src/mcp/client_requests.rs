@@ -218,11 +218,10 @@ impl ClientRequests {
         }
     }
 
-    /// Notes the permit that the call holds while it runs.
-    pub(super) fn hold(&self, permit: Option<&CallPermit>) {
-        if let Some(client) = &self.0 {
-            *client.held.lock().unwrap_or_else(PoisonError::into_inner) = permit.cloned();
-        }
+    /// Notes the permit that the call holds while it runs. Returns the one that was noted before.
+    pub(super) fn hold(&self, permit: Option<CallPermit>) -> Option<CallPermit> {
+        let client = self.0.as_ref()?;
+        std::mem::replace(&mut *client.held.lock().unwrap_or_else(PoisonError::into_inner), permit)
     }
 
     /// Lets the call go on as a task, if its client has tasks.

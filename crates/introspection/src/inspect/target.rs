@@ -569,10 +569,10 @@ pub(crate) fn behind(port: u16, within: Option<&Workspace>) -> Result<Option<Pro
 
 /// Returns the processes that serve a port of this machine, by process id: those that hold a socket which listens there,
 /// and the workers of a cluster of Node.js, to which its primary process hands connections. None if they cannot be
-/// determined. With `within`, they must be known, and only those beneath that workspace are returned.
+/// determined. With `within`, they must be known, and all of them beneath that workspace.
 ///
 /// # Errors
-/// Nothing listens there, or another user does.
+/// Nothing listens there, or another user does, or a process that is not beneath `within`.
 pub(crate) fn all_behind(port: u16, within: Option<&Workspace>) -> Result<Vec<Process>, TargetError> {
     if !cfg!(target_os = "linux") {
         return if within.is_some() { Err(TargetError::Unsupported) } else { Ok(Vec::new()) };
@@ -610,6 +610,8 @@ pub(crate) fn all_behind(port: u16, within: Option<&Workspace>) -> Result<Vec<Pr
         }
     }
     match first_error {
+        // Another process may listen on the same port of another loopback address, and be the one that answers.
+        Some(error @ TargetError::Outside(_)) => Err(error),
         Some(error) if found.is_empty() => Err(error),
         _ => Ok(found),
     }

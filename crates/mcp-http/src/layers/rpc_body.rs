@@ -82,6 +82,16 @@ pub(crate) async fn read_message(
         request.account.charge(body.len() + values * CHARGED_VALUE_BYTES);
         drop(permit);
         match message {
+            // A session keeps what its client says of itself for as long as it lives.
+            Ok(message) if message.method == "initialize" && body.len() > MAX_SMALL_BODY_BYTES => {
+                let why = format!("an `initialize` request may have {MAX_SMALL_BODY_BYTES} bytes");
+                return response::rpc_error(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    message.id.as_ref(),
+                    INVALID_REQUEST,
+                    &why,
+                );
+            }
             Ok(message) => request.message = Arc::new(message),
             Err(refusal) => return *refusal,
         }

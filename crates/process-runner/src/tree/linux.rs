@@ -101,7 +101,7 @@ fn list(
             continue;
         };
         let Some(mut process) = ScannedProcess::read(proc, pid, buffer) else { continue };
-        let is_zombie = matches!(process.state, b'Z' | b'X');
+        let is_zombie = process.has_ended;
         // The first process of a PID namespace collects its own children.
         if is_zombie && process.parent.is_some() && process.parent.as_ref() == query.adopters.first() {
             answer.zombies.push(pid);
@@ -151,6 +151,8 @@ struct ScannedProcess {
     group: Option<Pid>,
     session: Option<Pid>,
     state: u8,
+    /// False while another thread runs on after the end of the first.
+    has_ended: bool,
     start_ticks: u64,
     kernel_thread: bool,
     name: String,
@@ -168,6 +170,7 @@ impl ScannedProcess {
             group: stat.group,
             session: stat.session,
             state: stat.state,
+            has_ended: stat.has_ended(),
             start_ticks: stat.start_ticks,
             kernel_thread: stat.flags & PF_KTHREAD != 0,
             name: String::from_utf8_lossy(stat.name).into_owned(),
@@ -203,10 +206,29 @@ fn read_marker(
     if read(proc, &format!("{number}/environ"), buffer).is_err() {
         return none;
     }
+    if buffer.is_empty() {
+        read_environment_of_threads(proc, number.get(), buffer);
+    }
     if let Some(owner) = find_marker(buffer, parent, query) {
         return RunEvidence::Run(owner);
     }
     if buffer.is_empty() && is_in_execve(proc, number.get(), buffer) { RunEvidence::Undecided } else { none }
+}
+
+/// Reads the environment through the threads of a process whose first thread has ended: the process itself shows none then.
+fn read_environment_of_threads(proc: BorrowedFd<'_>, number: i32, buffer: &mut Vec<u8>) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(folder) = openat(proc, format!("{number}/task"), flags, Mode::empty()) else { return };
+    let Ok(threads) = Dir::read_from(&folder) else { return };
+    for thread in threads.flatten() {
+        let Some(name) = thread.file_name().to_str().ok().filter(|name| name.parse::<i32>().is_ok()) else {
+            continue;
+        };
+        if read(folder.as_fd(), &format!("{name}/environ"), buffer).is_ok() && !buffer.is_empty() {
+            return;
+        }
+    }
+    buffer.clear();
 }
 
 /// Returns true if the process is in the middle of an `execve(2)`: its command line and its environment read as empty, and
@@ -330,6 +352,7 @@ struct ProcessStat<'a> {
     session: Option<Pid>,
     /// `PF_*`.
     flags: u64,
+    threads: u64,
     /// The time of the start in clock ticks since the system started.
     start_ticks: u64,
     /// The address where the environment ends. It is also 0 if it may not be read.
@@ -337,6 +360,12 @@ struct ProcessStat<'a> {
 }
 
 impl<'a> ProcessStat<'a> {
+    /// Returns true if no thread of the process runs any more. A process whose first thread has ended is shown as a zombie,
+    /// although its other threads run on.
+    fn has_ended(&self) -> bool {
+        self.state == b'X' || (self.state == b'Z' && self.threads <= 1)
+    }
+
     /// Parses `pid (comm) state ppid pgrp session ...`.
     // `comm` may hold blanks and parentheses, so it ends at the last parenthesis of the line.
     fn parse(text: &'a [u8]) -> Option<Self> {
@@ -357,6 +386,7 @@ impl<'a> ProcessStat<'a> {
             group: id(5),
             session: id(6),
             flags: number(9)?,
+            threads: number(20)?,
             start_ticks: number(22)?,
             environment_end: number(51).unwrap_or(0),
         })

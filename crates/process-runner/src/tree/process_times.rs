@@ -107,7 +107,8 @@ fn parse(stat: &[u8]) -> Option<MeasuredProcess> {
     let number = |at: usize| field(at)?.parse::<u64>().ok();
     let id = |at: usize| field(at)?.parse().ok().filter(|id| *id > 0).and_then(Pid::from_raw);
     Some(MeasuredProcess {
-        is_alive: !matches!(field(3)?, "Z" | "X"),
+        // The other threads may run on after the end of the first, which makes a zombie of the process.
+        is_alive: !matches!(field(3)?, "Z" | "X") || number(20)? > 1,
         parent: id(4),
         session: id(6),
         // Its own time in user mode and in the kernel, and that of the children it has waited for.

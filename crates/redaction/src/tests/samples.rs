@@ -29,6 +29,7 @@ pub(super) fn secrets() -> Vec<SecretSample> {
     add("gitlab-token", "runner ", token("glrt-", BASE64_URL, 20), " registered");
     add("coretools-token", "Token: ", token("ctk_0123456789ab_", BASE64_URL, 43), " is for ada");
     add("coretools-token", "curl -H 'X: ", token("ctk_0123456789ab_", BASE64_URL, 49), "'");
+    add("command-name", "", token("PROCESS_RUNNER_RUN_", LOWER_HEX, 32), "=1\n");
     add("bitbucket-token", "x-token-auth:", token("ATBB", ALNUM, 32), " ");
     add("aws-access-key-id", "aws_access_key_id = ", token("AKIA", UPPER, 16), "\n");
     add("aws-access-key-id", "\"AccessKeyId\": \"", token("ASIA", UPPER, 16), "\",");

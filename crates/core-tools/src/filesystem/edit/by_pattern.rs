@@ -50,6 +50,8 @@ pub(super) fn replace_by_pattern(
     };
     let mut changed: Vec<(String, u64)> = Vec::new();
     let mut all_secrets = Vec::new();
+    // All new texts are in memory until the last file is judged.
+    let mut free_bytes = MAX_BYTES;
     let rewritten = rewrite_files(workspace, &paths, input.dry_run, |path, original| {
         if cancel.is_cancelled() {
             return Err(Error::Cancelled);
@@ -71,6 +73,12 @@ pub(super) fn replace_by_pattern(
         if count == 0 || text == original {
             return Ok(None);
         }
+        free_bytes = match free_bytes.checked_sub(text.len() as u64) {
+            Some(free) => free,
+            None => {
+                return Err(Error::TooLarge { path: path.to_owned(), size: MAX_BYTES + 1, limit: MAX_BYTES });
+            }
+        };
         changed.push((path.to_owned(), count));
         all_secrets.push(secrets);
         Ok(Some(text))
@@ -142,6 +150,12 @@ impl PatternReplacement<'_> {
                     continue;
                 }
                 edited.extend_from_slice(&text[copied..from]);
+                // Before the memory is taken. Each reference stands for a part of the match.
+                let references = memchr::memchr_iter(b'$', self.template).count();
+                let most = references.saturating_mul(to - from).saturating_add(self.template.len());
+                if (edited.len().saturating_add(most)) as u64 > 2 * MAX_BYTES {
+                    return None;
+                }
                 captures.expand(self.template, &mut edited);
                 copied = to;
                 count += 1;

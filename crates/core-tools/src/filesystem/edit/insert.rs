@@ -2,6 +2,7 @@
 
 use memchr::{memchr_iter, memmem};
 
+use super::diff::MAX_BYTES;
 use super::problem::EditProblem;
 use super::replace::EditedText;
 
@@ -22,6 +23,9 @@ pub(super) fn insert(text: &[u8], after: i64, lines: &str) -> Result<EditedText,
         None => start,
         Some(index) => memchr_iter(b'\n', text).nth(index).map_or(text.len(), |newline| newline + 1),
     };
+    if text.len().saturating_add(lines.len()) as u64 > MAX_BYTES {
+        return Err(EditProblem::TooLarge { matches: 1, limit: MAX_BYTES });
+    }
     let mut changed = text[..position].to_vec();
     // The last line may have no line end yet.
     if position > start && changed.last() != Some(&b'\n') {

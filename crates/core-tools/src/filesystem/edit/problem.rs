@@ -35,6 +35,13 @@ pub enum EditProblem {
         /// True if they differ in blanks only.
         blanks_only: bool,
     },
+    /// The file would become larger than a file that can be edited.
+    TooLarge {
+        /// The number of occurrences.
+        matches: usize,
+        /// The most bytes of a file.
+        limit: u64,
+    },
     /// `old_string` occurs more than once.
     NotUnique {
         /// The number of occurrences.
@@ -50,6 +57,10 @@ impl fmt::Display for EditProblem {
             Self::Empty => {
                 f.write_str("old_string is empty; give the text to replace (write_file creates or appends)")
             }
+            Self::TooLarge { matches, limit } => write!(
+                f,
+                "the file would have more than {limit} bytes after {matches} replacements; give a longer old_string or a shorter new_string"
+            ),
             Self::Same => f.write_str("old_string and new_string are the same"),
             Self::NothingToInsert => f.write_str("new_string is empty; give the lines to insert"),
             Self::NoSuchLine { line, total } => write!(

@@ -2,6 +2,7 @@
 
 use memchr::{memchr_iter, memmem};
 
+use super::diff::MAX_BYTES;
 use super::line_numbers::{numbered_lines, without_numbers};
 use super::nearest::nearest_lines;
 use super::problem::EditProblem;
@@ -53,7 +54,11 @@ pub(super) fn replace(
         return Err(EditProblem::NotUnique { matches: positions.len(), lines });
     }
     let new = with_line_endings(new, endings);
-    let growth = positions.len() * new.len().saturating_sub(old_length);
+    let growth = positions.len().saturating_mul(new.len().saturating_sub(old_length));
+    // Before the memory is taken: a short text in the place of millions of matches can make terabytes.
+    if text.len().saturating_add(growth) as u64 > MAX_BYTES {
+        return Err(EditProblem::TooLarge { matches: positions.len(), limit: MAX_BYTES });
+    }
     let mut changed = Vec::with_capacity(text.len() + growth);
     let mut copied = 0;
     for &start in &positions {

@@ -409,3 +409,28 @@ fn a_pattern_touches_no_secret() {
     edit_file_with_secrets(&project.workspace, &input, &redactor, &CancellationToken::new()).unwrap();
     assert_eq!(project.text("f"), format!("TOKEN={token}\nname = b\n"));
 }
+
+#[test]
+fn what_would_become_too_large_is_refused_before_it_takes_memory() {
+    let text = "a".repeat(1_000_000);
+    let project = ProjectFixture::with(&[("f", text.as_str())]);
+    // Each of them would make a terabyte.
+    let all =
+        EditFile { replace_all: true, dry_run: true, ..flat(Some("a"), Some(&"b".repeat(1_000_000)), None) };
+    let error = run_input(&project, &all).unwrap_err();
+    assert!(
+        error.contains("the file would have more than 67108864 bytes after 1000000 replacements"),
+        "{error}"
+    );
+    let error = by_pattern(&project, "f", "^(.*)$", &"${1}".repeat(1_000_000)).unwrap_err();
+    assert!(error.contains("limit"), "{error}");
+    // Several files together as well.
+    let name = |number: usize| format!("g{number}");
+    for number in 0..3 {
+        project.put(&name(number), "a\n");
+    }
+    let error = by_pattern(&project, ".", "^a$", &"b".repeat(30 << 20)).unwrap_err();
+    assert!(error.contains("limit"), "{error}");
+    assert_eq!(project.text("f").len(), 1_000_000);
+    assert_eq!(project.text("g0"), "a\n");
+}

@@ -94,6 +94,12 @@ pub(in crate::filesystem) fn with_any_line_end(pattern: &str) -> String {
     expression
 }
 
+/// The most bytes of a compiled pattern. The matcher's own limits suit a program that its user starts: 100 MB for a pattern,
+/// and 1 GB of cache for each thread.
+const MAX_PATTERN_BYTES: usize = 10 << 20;
+/// The most bytes of the states that a search keeps for each thread. A search with more states goes on with a slower engine.
+const MAX_CACHE_BYTES: usize = 16 << 20;
+
 /// Compiles the pattern into a matcher, which goes beyond a line only if it `is_multiline`.
 fn compile(input: &SearchFiles, is_multiline: bool) -> Result<RegexMatcher, Error> {
     if input.pattern.is_empty() {
@@ -106,6 +112,8 @@ fn compile(input: &SearchFiles, is_multiline: bool) -> Result<RegexMatcher, Erro
         // Keeps a match within a line, and refuses a pattern that can only match across two.
         .line_terminator((!is_multiline).then_some(b'\n'))
         .multi_line(true)
+        .size_limit(MAX_PATTERN_BYTES)
+        .dfa_size_limit(MAX_CACHE_BYTES)
         .case_insensitive(input.case == CaseMode::Insensitive)
         .case_smart(input.case == CaseMode::Smart);
     let pattern = if input.literal { regex::escape(&input.pattern) } else { input.pattern.clone() };

@@ -60,9 +60,11 @@ impl Host {
             }),
         };
         // Given back while the tool waits for its client.
-        context.client.hold(permit.as_ref());
+        let client = context.client.clone();
+        let outer_permit = client.hold(permit.clone());
         // The client may have gone while the call waited for its permit. Nothing may start then.
         if cancel.is_cancelled() {
+            client.hold(outer_permit);
             return Err(cancelled());
         }
         let permits = context.process_permits.clone();
@@ -88,6 +90,8 @@ impl Host {
             Some(ended) => Some(ended),
             None => tokio::time::timeout(grace, &mut tool).await.ok(),
         };
+        // An inner call shares its client with the outer one, which would keep the permit of this call until its own end.
+        client.hold(outer_permit);
         owner.name_leftovers(match ended {
             Some(Ok(result)) => result,
             Some(Err(panic)) => Err(panicked(registered.tool.name(), panic.as_ref(), &self.shared.redactor)),

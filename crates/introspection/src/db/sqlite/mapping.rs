@@ -71,15 +71,17 @@ fn set_handler() -> Option<InstalledHandler> {
 ///
 /// Several owners may use one mapping. If it is lost for one of them, it is lost for all.
 pub(super) fn register(owner: usize, start: usize, length: usize) -> bool {
-    let was_lost = used().iter().any(|mapping| {
-        mapping.start.load(Ordering::SeqCst) == start && mapping.is_lost.load(Ordering::SeqCst)
-    });
     for (index, mapping) in MAPPINGS.iter().enumerate() {
         if mapping.owner.compare_exchange(0, owner, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
             USED.fetch_max(index + 1, Ordering::SeqCst);
             mapping.length.store(length, Ordering::SeqCst);
-            mapping.is_lost.store(was_lost, Ordering::SeqCst);
+            mapping.is_lost.store(false, Ordering::SeqCst);
             mapping.start.store(start, Ordering::SeqCst);
+            // After the handler can see this entry: a loss in between marks either this entry, or one that is found here.
+            let was_lost = used().iter().any(|other| {
+                other.start.load(Ordering::SeqCst) == start && other.is_lost.load(Ordering::SeqCst)
+            });
+            mapping.is_lost.fetch_or(was_lost, Ordering::SeqCst);
             return true;
         }
     }
@@ -108,7 +110,10 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, context: *
     let address = unsafe { (*info).si_addr() } as usize;
     // Absent for the moment in which `sigaction` returns on another thread: no mapping is listed then.
     let installed = INSTALLED.get().and_then(Option::as_ref);
-    if let Some(installed) = installed
+    // SAFETY: as above.
+    let is_sent = unsafe { (*info).si_code } <= 0;
+    if !is_sent
+        && let Some(installed) = installed
         && replace_mapping(address, installed.page_size)
     {
         return;

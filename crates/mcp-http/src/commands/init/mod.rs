@@ -38,7 +38,7 @@ pub(crate) fn run(settings: &Settings, arguments: &InitArgs) -> Result<ExitCode,
     files.write(&paths.config, &texts::configuration(settings, arguments, &paths), &owner)?;
     files.write(&paths.policy, role_policy::BUILTIN, &owner)?;
     // The lock beside it, too: whoever makes the next token opens it.
-    let tokens = [paths.tokens.clone(), atomic_file::lock_path(&paths.tokens)];
+    let tokens = [paths.tokens.clone(), lock_path(&paths.tokens)];
     files.0.extend(tokens.iter().cloned());
     let secret = token::create_first(&paths.tokens, &arguments.name, &arguments.role)?;
     for path in &tokens {

@@ -15,13 +15,14 @@ use core_tools::mcp::{CallDecision, Outcome};
 use error_causes::chain;
 use http::{StatusCode, Uri};
 use maud::{Markup, html};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 use tokio::sync::Semaphore;
 
 /// The entries that are shown.
 const MAX_ENTRIES: usize = 100;
 /// The searches at once: each reads the whole audit.
-static SEARCHES: Semaphore = Semaphore::const_new(1);
+static SEARCHES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(1)));
 /// The time that a search waits for the one before it.
 const SEARCH_WAIT: Duration = Duration::from_secs(20);
 
@@ -115,12 +116,17 @@ enum SearchError {
 /// Searches the audit.
 async fn search(source: &AuditSource, query: &PageQuery) -> Result<FoundEntries, SearchError> {
     let audit_query = audit_query(query, SystemTime::now())?;
-    let Ok(Ok(_permit)) = tokio::time::timeout(SEARCH_WAIT, SEARCHES.acquire()).await else {
+    let Ok(Ok(permit)) = tokio::time::timeout(SEARCH_WAIT, Arc::clone(&SEARCHES).acquire_owned()).await else {
         return Err(SearchError::Busy);
     };
     let source = source.clone();
-    // Reading the audit blocks for as long as its files are large.
-    let found = tokio::task::spawn_blocking(move || source.find(&audit_query, MAX_ENTRIES)).await;
+    // Reading the audit blocks for as long as its files are large. The search holds the permit itself: it goes on after its
+    // reader has left.
+    let found = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        source.find(&audit_query, MAX_ENTRIES)
+    })
+    .await;
     match found {
         Ok(found) => found.map_err(SearchError::Read),
         Err(_) => Err(SearchError::Panicked),
