@@ -34,6 +34,7 @@ mod kind;
 mod lease;
 mod opening;
 mod presets;
+mod reaping;
 mod remote;
 mod settings;
 mod table;

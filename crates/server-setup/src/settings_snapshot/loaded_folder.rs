@@ -1,9 +1,7 @@
 //! [`LoadedFolder`]: a folder from which clients load what they run, as it is before a command runs.
 
 use super::link_state::is_free_of_links;
-use super::{
-    UndoneChanges, holds, is_link, is_there_without_links, not_put_back, put_back, read, remove,
-};
+use super::{UndoneChanges, holds, is_link, is_there_without_links, not_put_back, put_back, read, remove};
 use core_tools::workspace::{ConfinedPath, Folder, PathKind};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -147,11 +145,7 @@ impl LoadedEntry {
 }
 
 /// Removes what is in `top` and not among `kept`. No link is followed, and only a limited number of names is in memory.
-fn remove_new(
-    top: &ConfinedPath,
-    kept: &BTreeMap<PathBuf, LoadedEntry>,
-    changes: &mut UndoneChanges,
-) {
+fn remove_new(top: &ConfinedPath, kept: &BTreeMap<PathBuf, LoadedEntry>, changes: &mut UndoneChanges) {
     let mut pending = vec![PathBuf::new()];
     while let Some(relative) = pending.pop() {
         loop {
@@ -181,7 +175,8 @@ fn remove_new(
             }
             let is_deep = relative.components().count() >= MAX_DEPTH && !folders.is_empty();
             if new.len() == BATCH || is_deep || pending.len() + folders.len() >= MAX_PENDING {
-                changes.push(top, Err(not_put_back(top, "the command wrote more into it than can be removed")));
+                changes
+                    .push(top, Err(not_put_back(top, "the command wrote more into it than can be removed")));
                 return;
             }
             pending.extend(folders);

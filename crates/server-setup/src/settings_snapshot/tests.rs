@@ -68,15 +68,18 @@ fn changed_added_and_removed_files_are_as_before() {
 #[cfg(unix)]
 #[test]
 fn a_link_that_the_command_makes_is_removed_and_what_it_leads_to_stays() {
-    let project = Project::new(&[("docs/skills/a.md", "a"), ("docs/settings.json", "{}"), ("conf/mcp.json", "{}")]);
+    let project =
+        Project::new(&[("docs/skills/a.md", "a"), ("docs/settings.json", "{}"), ("conf/mcp.json", "{}")]);
     let snapshot = project.take();
     project.link("../docs/skills", ".claude/skills");
     project.link("docs", ".gemini");
     project.link("conf", ".vscode");
     assert_eq!(paths(&snapshot.restore()), [".claude/skills", ".gemini", ".vscode"]);
-    for (link, file) in
-        [(".claude/skills", "docs/skills/a.md"), (".gemini", "docs/settings.json"), (".vscode", "conf/mcp.json")]
-    {
+    for (link, file) in [
+        (".claude/skills", "docs/skills/a.md"),
+        (".gemini", "docs/settings.json"),
+        (".vscode", "conf/mcp.json"),
+    ] {
         assert!(fs::symlink_metadata(project.path(link)).is_err(), "{link}");
         assert!(project.text(file).is_some(), "{file}");
     }
@@ -100,7 +103,8 @@ fn a_folder_that_was_moved_and_linked_is_put_back() {
 #[cfg(unix)]
 #[test]
 fn links_of_the_user_stay_and_what_they_lead_to_is_put_back() {
-    let project = Project::new(&[("own/skills/a.md", "a"), ("own/mcp.json", "{}"), ("own/claude/agents/b.md", "b")]);
+    let project =
+        Project::new(&[("own/skills/a.md", "a"), ("own/mcp.json", "{}"), ("own/claude/agents/b.md", "b")]);
     project.link("../own/skills", ".agents/skills");
     project.link("own/mcp.json", ".mcp.json");
     project.link("own/claude", ".claude");
@@ -137,7 +141,10 @@ fn what_stands_in_the_place_of_a_link_of_the_user_is_removed_and_told() {
     fs::remove_file(project.path(".mcp.json")).unwrap();
     project.write(".mcp.json", "evil");
     let changes = snapshot.restore();
-    assert!(changes.iter().any(|(path, failure)| path == ".claude/skills" && failure.is_some()), "{changes:?}");
+    assert!(
+        changes.iter().any(|(path, failure)| path == ".claude/skills" && failure.is_some()),
+        "{changes:?}"
+    );
     assert!(!project.path(".claude/skills").is_symlink());
     assert_eq!(project.text(".codex/skills/evil.md"), None);
     assert_eq!(project.text(".mcp.json"), None);
