@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::opening::{OpenAnswer, OpenRequest, read_answer};
 use json_rpc::line_buffer::Line;
 use json_rpc::message::Id;
-use process_runner::{CancellationToken, LeftoverPolicy, Limits, Runner, Running, Stdin};
+use process_runner::{CancellationToken, LeftoverPolicy, Limits, Runner, Running, Stdin, Termination};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
