@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+#[cfg(test)]
+mod tests;
 mod unused_lease;
 
 /// The exit code of a shell for a program that is not there (POSIX: 127), and of engines that run one there.
