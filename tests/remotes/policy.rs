@@ -173,7 +173,9 @@ fn a_role_of_the_operator_there_is_judged_by_the_policy_there() {
 
 #[test]
 fn a_flag_that_would_do_nothing_there_is_refused() {
-    for flags in [&["--audit", "/tmp/x"][..], &["--toolsets", "files"], &["--text-only"], &["--remote", "sh:x"]] {
+    for flags in
+        [&["--audit", "/tmp/x"][..], &["--toolsets", "files"], &["--text-only"], &["--remote", "sh:x"]]
+    {
         let mut there = Command::new(integration_tests::server());
         let output = there.arg("remote-server").args(flags).stdin(Stdio::null()).output().unwrap();
         let error = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -119,7 +119,7 @@ mod tests {
         for call in [&first, &second] {
             lines.room().await.unwrap().send(call.id(), format!("call {}\n", call.id()).into_bytes());
         }
-        let first = if is_cancelled_in_queue { None } else { Some(first) };
+        let first = Some(first).filter(|_| !is_cancelled_in_queue);
         let closing = CancellationToken::new();
         let writing = tokio::spawn(write(pipe, queued, cancelled, Arc::clone(&pending), closing.clone()));
         let mut found = vec![read.next_line().await.unwrap().unwrap()];
