@@ -55,7 +55,7 @@ fn target(path: &ConfinedPath) -> Option<PathBuf> {
 
 /// Returns the same file by its path without links, or nothing if that lies outside.
 pub(super) fn without_links(workspace: &Workspace, path: &ConfinedPath) -> Option<ConfinedPath> {
-    workspace.locate(path.without_links().ok()?).ok()
+    workspace.locate(&path.without_links().ok()?).ok()
 }
 
 /// Returns true if no part of the path is a link.
