@@ -29,6 +29,7 @@ mod binary;
 mod caller_slug;
 mod channel;
 mod commands;
+mod connection;
 mod error;
 mod kind;
 mod lease;

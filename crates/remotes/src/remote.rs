@@ -3,6 +3,7 @@
 use crate::binary::{COPY_TIMEOUT, CopiedBinary, copied_binary};
 use crate::channel::{self, Channel, ChannelOptions, OnProgress};
 use crate::commands::{CommandValues, RemoteCommands};
+use crate::connection::{Connection, end_unused};
 use crate::error::Error;
 use crate::lease::{Lease, LeaseFolder};
 use crate::opening::{OpenAnswer, OpenRequest};
@@ -19,7 +20,6 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 #[cfg(test)]
 mod tests;
-mod unused_lease;
 
 /// The exit code of a shell for a program that is not there (POSIX: 127), and of engines that run one there.
 const NOT_FOUND: [u32; 2] = [127, 126];
@@ -65,14 +65,6 @@ struct SharedRemote {
     /// True if the first message has changed since the channel was opened.
     is_outdated: AtomicBool,
     ending: CancellationToken,
-}
-
-/// The connection of a remote, and what was created for it.
-#[derive(Default)]
-struct Connection {
-    channel: Option<Arc<Channel>>,
-    lease: Option<Lease>,
-    copied: Option<CopiedBinary>,
 }
 
 /// A call of a tool of a remote.
@@ -215,9 +207,7 @@ impl Remote {
             if let Some(channel) = connection.channel.take() {
                 channel.close("the server is ending").await;
             }
-            if let Some(lease) = connection.lease.take() {
-                self.shared.destroy(lease).await;
-            }
+            self.shared.end_lease(&mut connection).await;
             if let Some(leases) = &self.shared.options.leases {
                 reaping::finished(leases).await;
             }
@@ -350,10 +340,10 @@ impl SharedRemote {
             connection.lease.as_ref().and_then(Lease::remaining_life)
         }));
         if let Some(lease) = &connection.lease {
-            let (shared, channel_of_lease) = (Arc::downgrade(self), Arc::downgrade(&channel));
-            let watching =
-                unused_lease::end_unused(shared, channel_of_lease, channel.ended(), lease.id().to_owned());
-            tokio::spawn(watching);
+            let channel = (Arc::downgrade(&channel), channel.ended());
+            let (lease, idle) = (lease.id().to_owned(), self.settings.idle);
+            let runner = self.options.runner.clone();
+            tokio::spawn(end_unused(Arc::downgrade(&self.connection), channel, lease, idle, runner));
         }
         tracing::info!(
             "connected to {}: {} {}, confinement: {}",
@@ -416,16 +406,7 @@ impl SharedRemote {
     }
 
     async fn end_lease(&self, connection: &mut Connection) {
-        if let Some(lease) = connection.lease.take() {
-            self.destroy(lease).await;
-        }
-    }
-
-    async fn destroy(&self, lease: Lease) {
-        let id = lease.id().to_owned();
-        if let Err(error) = lease.end(&self.options.runner).await {
-            tracing::error!("{id} could not be destroyed, and stays written down: {}", chain(&error));
-        }
+        connection.end_lease(&self.options.runner).await;
     }
 }
 

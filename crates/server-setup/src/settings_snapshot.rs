@@ -2,22 +2,17 @@
 
 mod link_state;
 mod loaded_folder;
+mod put_back;
 #[cfg(test)]
 mod tests;
 
 use agent_hooks::{HookClient, HookInstallation};
-use core_tools::workspace::{ConfinedPath, Error, PathKind, Workspace};
-use link_state::{LinkStates, is_free_of_links, without_links};
+use core_tools::workspace::{ConfinedPath, Error, Workspace};
+use link_state::LinkStates;
 use loaded_folder::LoadedFolder;
+use put_back::{UndoneChanges, holds, is_there_without_links, put_back, read, remove, without_links};
 use std::collections::BTreeSet;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-
-/// The size up to which a file is taken for settings.
-const MAX_BYTES: u64 = 1 << 20;
-
-/// The most changes that are told one by one.
-const MAX_TOLD: usize = 100;
 
 /// The settings of clients in the roots, and the files that clients load by themselves: existing files with their content,
 /// and the paths of missing files.
@@ -40,16 +35,6 @@ struct SettingsFile {
     /// The path of the same file without links.
     real: ConfinedPath,
     content: Option<Vec<u8>>,
-}
-
-/// The changes that were undone, and those that could not be.
-#[derive(Debug, Default)]
-struct UndoneChanges {
-    told: Vec<(String, Option<Error>)>,
-    /// The number of undone changes that are not told one by one.
-    further_undone: usize,
-    /// The number of changes that could not be undone and are not told one by one.
-    further_failed: usize,
 }
 
 impl SettingsSnapshot {
@@ -125,79 +110,4 @@ impl SettingsFile {
             _ => {}
         }
     }
-}
-
-impl UndoneChanges {
-    fn push(&mut self, path: &ConfinedPath, undone: Result<(), Error>) {
-        match undone {
-            undone if self.told.len() < MAX_TOLD => self.told.push((path.display_path(), undone.err())),
-            Ok(()) => self.further_undone += 1,
-            Err(_) => self.further_failed += 1,
-        }
-    }
-
-    fn into_list(mut self) -> Vec<(String, Option<Error>)> {
-        let files = |count| format!("{count} further files of clients");
-        if self.further_undone > 0 {
-            self.told.push((files(self.further_undone), None));
-        }
-        if self.further_failed > 0 {
-            let path = files(self.further_failed);
-            let source = io::Error::other("their errors are as those before");
-            self.told.push((path.clone(), Some(Error::Io { action: "put back", path, source })));
-        }
-        self.told
-    }
-}
-
-/// Returns true if something has this path, and no part of the path is a link.
-fn is_there_without_links(path: &ConfinedPath) -> bool {
-    is_free_of_links(path) && path.is_there() && !is_link(path)
-}
-
-fn is_link(path: &ConfinedPath) -> bool {
-    path.is_there() && path.read_link().is_ok_and(|link| link.is_some())
-}
-
-/// Returns true if the path is a regular file with this content.
-fn holds(path: &ConfinedPath, content: &[u8]) -> bool {
-    !is_link(path) && path.is_there() && read(path).is_some_and(|now| now == content)
-}
-
-/// Removes a file or link. Refused if a link leads to the folder of the path: the file is another one then.
-fn remove(path: &ConfinedPath) -> Result<(), Error> {
-    check_way(path)?;
-    path.remove_file()
-}
-
-fn put_back(path: &ConfinedPath, content: &[u8]) -> Result<(), Error> {
-    check_way(path)?;
-    // A link in its place would have the content written elsewhere, and a pipe cannot be written.
-    let is_other = |kind| !matches!(kind, PathKind::File | PathKind::Directory);
-    if path.is_there() && is_other(path.link_metadata()?.kind) {
-        path.remove_file()?;
-    }
-    path.write(content)
-}
-
-fn check_way(path: &ConfinedPath) -> Result<(), Error> {
-    match path.parent().is_none_or(|folder| is_free_of_links(&folder)) {
-        true => Ok(()),
-        false => Err(not_put_back(path, "a link leads to its folder by now")),
-    }
-}
-
-fn not_put_back(path: &ConfinedPath, reason: impl Into<String>) -> Error {
-    let source = io::Error::other(reason.into());
-    Error::Io { action: "put back", path: path.display_path(), source }
-}
-
-fn read(path: &ConfinedPath) -> Option<Vec<u8>> {
-    let (file, metadata) = path.open_read().ok()?;
-    if metadata.size > MAX_BYTES {
-        return None;
-    }
-    let mut content = Vec::new();
-    file.take(MAX_BYTES).read_to_end(&mut content).ok()?;
-    Some(content)
 }

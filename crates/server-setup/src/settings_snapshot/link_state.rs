@@ -1,7 +1,7 @@
 //! [`LinkStates`]: the links on the way to the files of clients, as they are before a command runs.
 
-use super::{UndoneChanges, not_put_back, remove};
-use core_tools::workspace::{ConfinedPath, Workspace};
+use super::put_back::{UndoneChanges, not_put_back, remove};
+use core_tools::workspace::ConfinedPath;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -51,14 +51,4 @@ impl LinkStates {
 fn target(path: &ConfinedPath) -> Option<PathBuf> {
     // Asked first, because the error of a missing path looks for names like it.
     path.is_there().then(|| path.read_link().ok().flatten()).flatten()
-}
-
-/// Returns the same file by its path without links, or nothing if that lies outside.
-pub(super) fn without_links(workspace: &Workspace, path: &ConfinedPath) -> Option<ConfinedPath> {
-    workspace.locate(&path.without_links().ok()?).ok()
-}
-
-/// Returns true if no part of the path is a link.
-pub(super) fn is_free_of_links(path: &ConfinedPath) -> bool {
-    path.without_links().is_ok_and(|real| real == path.to_absolute())
 }

@@ -1,7 +1,9 @@
 //! [`LoadedFolder`]: a folder from which clients load what they run, as it is before a command runs.
 
-use super::link_state::is_free_of_links;
-use super::{UndoneChanges, holds, is_link, is_there_without_links, not_put_back, put_back, read, remove};
+use super::put_back::{
+    UndoneChanges, holds, is_free_of_links, is_link, is_there_without_links, not_put_back, put_back, read,
+    remove,
+};
 use core_tools::workspace::{ConfinedPath, Folder, PathKind};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,5 +1,6 @@
 #![allow(clippy::disallowed_methods, reason = "the tests write as a confined command would")]
 
+use super::put_back::MAX_TOLD;
 use super::*;
 use std::fs;
 #[cfg(unix)]
