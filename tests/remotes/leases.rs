@@ -23,7 +23,7 @@ impl Engine {
     /// The server in front. `create` and `connect` can be other lines of a shell.
     fn command(&self, create: &str, extra: &str) -> std::process::Command {
         let text = format!(
-            "[remotes.box]\nconnect = ['sh', '-c', 'test -e \"$0\" && exec {program} remote-server', '{made}/{{lease}}']\n\
+            "[remotes.box]\nconnect = ['sh', '-c', 'test -e \"$0\" && echo $$ > {made}.pid && exec {program} remote-server', '{made}/{{lease}}']\n\
              create = ['sh', '-c', '{create}', '{made}/{{lease}}']\ndestroy = ['rm', '-f', '{made}/{{lease}}']\n\
              list = ['ls', '{made}']\n\
              roots = ['{root}']\n{extra}\n",
@@ -124,6 +124,24 @@ fn what_cannot_be_created_is_told_and_destroyed_and_what_has_gone_is_made_again(
     wait_until(Duration::from_secs(20), "it is no longer written down", || engine.written_down() == 0);
     assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
     assert_eq!((engine.made(), engine.written_down()), (1, 1));
+}
+
+#[test]
+fn what_was_created_ends_after_its_idle_time_also_if_its_connection_was_lost() {
+    let engine = Engine::new();
+    let mut client = Wire::connect(engine.command("touch \"$0\"", "idle_s = 1"), Era::Modern);
+    client.text("read_file", json!({"path": "a.txt"}));
+    let pid = std::fs::read_to_string(engine.made.with_extension("pid")).unwrap();
+    let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+    // Before it is idle for as long as it may be.
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    engine.wait_for(0);
+    let started = Instant::now();
+    while engine.written_down() > 0 {
+        assert!(started.elapsed() < Duration::from_secs(20), "it stays written down");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
 }
 
 #[test]

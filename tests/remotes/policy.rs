@@ -137,6 +137,53 @@ fn the_operator_there_can_limit_what_the_server_in_front_demands() {
 }
 
 #[test]
+fn a_role_of_the_operator_there_is_judged_by_the_policy_there() {
+    let machines = Machines::with([("a.txt", "there\n"), ("src/b.txt", "b\n")]);
+    let program = integration_tests::server().display().to_string();
+    let there = machines.there.path().display().to_string();
+    // Each role may do everything that the name says nothing of.
+    let everything = "version = 1\n[roles.dev]\nallow = [\"*\"]\n[roles.readonly]\nallow = [\"*\"]\n";
+    machines.front.write("wide.toml", everything);
+    let limited = |flags: &str, role: &str| {
+        let line = format!("exec {program} remote-server {flags}");
+        let mut command = machines.command_by(&format!("sh:{line}:{there}"));
+        command.arg("--policy").arg(machines.front.join("wide.toml")).args(["--role", role]);
+        Wire::connect(command, Era::Modern)
+    };
+    for role in ["dev", "readonly"] {
+        let mut client = limited("--role readonly", role);
+        assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
+        client.failure("write_file", json!({"path": "a.txt", "content": "x"}));
+        assert_eq!(machines.there.read("a.txt"), "there\n");
+    }
+    // A policy file there, whose paths are judged too, and whose questions nobody can answer.
+    let strict = "version = 1\n[roles.some]\nallow = [\"read_file\", \"delete_file\"]\nask = [\"delete_file\"]\n\
+                  [[roles.some.require]]\nid = \"SRC\"\ntools = [\"read_file\"]\nread_within = [\"src\"]\n";
+    let file = machines.front.join("strict.toml");
+    machines.front.write("strict.toml", strict);
+    let mut client = limited(&format!("--policy {} --role some", file.display()), "dev");
+    assert!(client.text("read_file", json!({"path": "src/b.txt"})).contains('b'));
+    client.failure("read_file", json!({"path": "a.txt"}));
+    let error = client.failure("delete_file", json!({"path": "src/b.txt"}));
+    assert!(error.contains("does not know that question"), "{error}");
+    assert!(machines.there.join("src/b.txt").exists());
+    let error = limited("--role none-such", "dev").failure("read_file", json!({"path": "a.txt"}));
+    assert!(error.contains("no role `none-such`"), "{error}");
+}
+
+#[test]
+fn a_flag_that_would_do_nothing_there_is_refused() {
+    for flags in
+        [&["--audit", "/tmp/x"][..], &["--toolsets", "files"], &["--text-only"], &["--remote", "sh:x"]]
+    {
+        let mut there = Command::new(integration_tests::server());
+        let output = there.arg("remote-server").args(flags).stdin(Stdio::null()).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains("does nothing for `remote-server`"), "{error}");
+    }
+}
+
+#[test]
 fn a_first_message_that_is_none_gets_a_refusal_and_nothing_else() {
     for line in [
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#,

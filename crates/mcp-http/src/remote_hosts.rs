@@ -9,7 +9,7 @@ use server_setup::remote::{self, ForwardedTools};
 use server_setup::sessions::SessionHandle;
 use server_setup::settings::Settings;
 use server_setup::toolsets::ServedCallers;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,14 +34,24 @@ pub(crate) enum RemoteHostError {
     NoSuchRemote { name: String },
 }
 
-/// A caller and the template of its remote. A caller whose token names another one gets another.
-type RemoteKey = (Arc<str>, Arc<str>);
+/// A caller, the template of its remote, and its roles. A caller whose token names another template, or other roles, gets
+/// another remote: the server there judges by the roles with which its channel was opened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct RemoteKey {
+    principal: Arc<str>,
+    template: Arc<str>,
+    /// In order, and each once.
+    roles: BTreeSet<String>,
+}
+
+/// The place of a remote, which the first caller fills while others wait for that one alone.
+type RemoteSlot = Arc<Mutex<Option<RemoteHost>>>;
 
 /// The hosts of callers whose tools work on remotes.
 pub(crate) struct RemoteHosts {
     /// Runs the commands of the kinds. Not the runner of tools: each connection is a program that runs for long.
     runner: Runner,
-    hosts: Mutex<HashMap<RemoteKey, RemoteHost>>,
+    hosts: Mutex<HashMap<RemoteKey, RemoteSlot>>,
 }
 
 #[derive(Clone)]
@@ -62,7 +72,7 @@ impl RemoteHosts {
         Ok(Self { runner: remote::runner(settings, MAX_REMOTES)?, hosts: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RemoteKey, RemoteHost>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RemoteKey, RemoteSlot>> {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -75,51 +85,75 @@ impl RemoteHosts {
         (name, template): (&Arc<str>, &Arc<str>),
         caller: &Caller,
     ) -> Result<Host, RemoteHostError> {
-        let key = (Arc::clone(name), Arc::clone(template));
-        let mut hosts = self.lock();
-        if let Some(found) = hosts.get(&key) {
+        let slot = self.slot(RemoteKey {
+            principal: Arc::clone(name),
+            template: Arc::clone(template),
+            roles: caller.roles().map(str::to_owned).collect(),
+        })?;
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = &*slot {
             return Ok(found.host.clone());
-        }
-        if hosts.len() >= MAX_REMOTES {
-            // The bearers of JWTs come and go, and nobody says which of them have gone.
-            hosts.retain(|_, host| host.remote.is_in_use());
-        }
-        if hosts.len() >= MAX_REMOTES {
-            return Err(RemoteHostError::TooMany);
         }
         let remote = settings.config.remotes.iter().find(|remote| remote.name == **template);
         let remote = remote.ok_or_else(|| RemoteHostError::NoSuchRemote { name: template.to_string() })?;
-        // Under the lock: of two remotes for one caller one would be lost, with what was created for it.
+        // Under the lock of its place: of two remotes for one caller one would be lost, with what was created for it.
         let remote =
             remote::connect_for(settings, remote.clone(), caller, caller_slug(name), self.runner.clone())?;
         let ForwardedTools { toolsets, effects, roots, .. } =
             remote::forwarded_tools(settings, &self.runner, ServedCallers::Many(agents), &remote)?;
         let host = full_host.for_workspace(toolsets, Arc::new(effects), roots)?;
-        hosts.insert(key, RemoteHost { host: host.clone(), remote });
+        *slot = Some(RemoteHost { host: host.clone(), remote });
         Ok(host)
+    }
+
+    /// Returns the place of a remote. What takes time is done with the lock of that place: callers of others do not wait.
+    fn slot(&self, key: RemoteKey) -> Result<RemoteSlot, RemoteHostError> {
+        let mut hosts = self.lock();
+        if let Some(found) = hosts.get(&key) {
+            return Ok(Arc::clone(found));
+        }
+        if hosts.len() >= MAX_REMOTES {
+            // The bearers of JWTs come and go, and nobody says which of them have gone.
+            hosts.retain(|_, slot| match slot.try_lock() {
+                // A count of one: nobody is about to fill it.
+                Ok(host) => {
+                    host.as_ref().is_some_and(|host| host.remote.is_in_use())
+                        || host.is_none() && Arc::strong_count(slot) > 1
+                }
+                Err(_) => true,
+            });
+        }
+        if hosts.len() >= MAX_REMOTES {
+            return Err(RemoteHostError::TooMany);
+        }
+        Ok(Arc::clone(hosts.entry(key).or_default()))
     }
 
     /// Tells all remotes of a policy that was read again.
     pub(crate) fn policy_has_changed(&self, path: &Path) {
-        for RemoteHost { remote, .. } in self.lock().values() {
-            remote::policy_has_changed(remote, path);
+        let slots: Vec<RemoteSlot> = self.lock().values().cloned().collect();
+        for slot in slots {
+            if let Some(RemoteHost { remote, .. }) = &*slot.lock().unwrap_or_else(PoisonError::into_inner) {
+                remote::policy_has_changed(remote, path);
+            }
         }
     }
 
     /// Ends the remotes of `principal`, and destroys what was created for them.
     pub(crate) fn release(&self, principal: &str) {
-        let ended: Vec<RemoteHost> =
-            self.lock().extract_if(|(name, _), _| **name == *principal).map(|(_, host)| host).collect();
-        for RemoteHost { remote, .. } in ended {
+        let ended: Vec<RemoteSlot> =
+            self.lock().extract_if(|key, _| *key.principal == *principal).map(|(_, slot)| slot).collect();
+        for RemoteHost { remote, .. } in ended.iter().filter_map(taken) {
             tokio::spawn(async move { remote.end(DESTROY_LIMIT).await });
         }
     }
 
     /// Ends all remotes at once.
     pub(crate) async fn shutdown(&self, grace: Duration) {
-        let ended: Vec<RemoteHost> = std::mem::take(&mut *self.lock()).into_values().collect();
+        let ended: Vec<RemoteSlot> = std::mem::take(&mut *self.lock()).into_values().collect();
         let ending: Vec<_> = ended
-            .into_iter()
+            .iter()
+            .filter_map(taken)
             .map(|RemoteHost { remote, .. }| tokio::spawn(async move { remote.end(DESTROY_LIMIT).await }))
             .collect();
         for task in ending {
@@ -129,4 +163,8 @@ impl RemoteHosts {
         }
         self.runner.shutdown(grace).await;
     }
+}
+
+fn taken(slot: &RemoteSlot) -> Option<RemoteHost> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
 }

@@ -15,10 +15,37 @@ pub(crate) const EXAMPLES: &str = "\
 The server in front starts it there. Its standard streams are the channel, and its first line says what it may do. The
 flags here can only take away, for example in a line of authorized_keys:
 
-  command=\"mcp-stdio remote-server --root /srv/app --role dev\",restrict ssh-ed25519 AAAA...";
+  command=\"mcp-stdio remote-server --root /srv/app --role dev\",restrict ssh-ed25519 AAAA...
+
+--role and --policy are those of this machine: the built-in policy, or the file. With --root, programs are confined for
+every role. If the system cannot confine them, none runs.";
+
+/// The flags that have no meaning here: the server in front decides what they say.
+fn check_flags(options: &GlobalOptions) -> Result<(), Error> {
+    let given = [
+        ("--toolsets", options.toolsets.is_some()),
+        ("--audit", options.audit.is_some()),
+        ("--remote", options.remote.is_some()),
+        ("--remote-option", !options.remote_options.is_empty()),
+        ("--text-only", options.text_only),
+        // A variable may say the same, for all servers of this user, and is no limit of this one.
+        ("--config", options.config.is_some() && std::env::var_os("CORETOOLS_CONFIG").is_none()),
+        (
+            "--agent-command",
+            options.agent_command.is_some() && std::env::var_os("CORETOOLS_AGENT_COMMAND").is_none(),
+        ),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((flag, _)) => Err(Error::Argument(format!(
+            "`{flag}` does nothing for `remote-server`: give it to the server in front. Allowed are --root, --role, --policy and --log"
+        ))),
+    }
+}
 
 /// Serves the server in front until the channel ends.
 pub(crate) fn run(program: Program, options: &GlobalOptions) -> Result<ExitCode, Error> {
+    check_flags(options)?;
     let version = version(program);
     let line = first_line()?;
     let opening = match Opening::read(&line, &version) {
@@ -26,7 +53,7 @@ pub(crate) fn run(program: Program, options: &GlobalOptions) -> Result<ExitCode,
         Err(invalid) => return refused(&invalid.refusal(), &invalid.to_string()),
     };
     // From here on every problem is told to the server in front, whose operator reads it.
-    let limits = FarEndLimits::new(options.roots.clone(), options.role.clone());
+    let limits = FarEndLimits::new(options.roots.clone(), options.role.clone(), options.policy.clone());
     let settings = match far_end_settings(program, &opening.request, &limits) {
         Ok(settings) => settings,
         Err(error) => return refused(&opening.refusal(&chain(&error)), &chain(&error)),

@@ -63,6 +63,8 @@ pub enum Error {
     NotOpened {
         /// The end of `connect`, and what came before the answer.
         reason: String,
+        /// The exit code of `connect`, if that has exited.
+        exit_code: Option<u32>,
     },
     /// The server there is of another version.
     #[error(

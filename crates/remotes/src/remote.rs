@@ -3,9 +3,11 @@
 use crate::binary::{COPY_TIMEOUT, CopiedBinary, copied_binary};
 use crate::channel::{self, Channel, ChannelOptions, OnProgress};
 use crate::commands::{CommandValues, RemoteCommands};
+use crate::connection::{Connection, end_unused};
 use crate::error::Error;
 use crate::lease::{Lease, LeaseFolder};
 use crate::opening::{OpenAnswer, OpenRequest};
+use crate::reaping;
 use crate::settings::RemoteSettings;
 use error_causes::chain;
 use process_runner::{CancellationToken, Runner};
@@ -16,8 +18,11 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+#[cfg(test)]
+mod tests;
+
 /// The exit code of a shell for a program that is not there (POSIX: 127), and of engines that run one there.
-const NOT_FOUND: [&str; 2] = ["exited with code 127", "exited with code 126"];
+const NOT_FOUND: [u32; 2] = [127, 126];
 
 /// The parts of a [`Remote`].
 #[derive(Clone, Debug)]
@@ -59,15 +64,6 @@ struct SharedRemote {
     /// True if the first message has changed since the channel was opened.
     is_outdated: AtomicBool,
     ending: CancellationToken,
-}
-
-/// The connection of a remote, and what was created for it.
-#[derive(Default)]
-struct Connection {
-    channel: Option<Arc<Channel>>,
-    lease: Option<Lease>,
-    copied: Option<CopiedBinary>,
-    is_reaped: bool,
 }
 
 /// A call of a tool of a remote.
@@ -198,7 +194,7 @@ impl Remote {
         on_progress(&format!("connecting to {}", self.shared.settings.name));
         // A task of its own: a caller that gives up must not leave half of what is created behind.
         let shared = Arc::clone(&self.shared);
-        let opened = tokio::spawn(async move { shared.open(connection).await }).await;
+        let opened = tokio::spawn(async move { shared.open_unless_ending(connection).await }).await;
         opened.unwrap_or(Err(Error::Ending))
     }
 
@@ -212,8 +208,9 @@ impl Remote {
             if let Some(channel) = connection.channel.take() {
                 channel.close("the server is ending").await;
             }
-            if let Some(lease) = connection.lease.take() {
-                self.shared.destroy(lease).await;
+            self.shared.end_lease(&mut connection).await;
+            if let Some(leases) = &self.shared.options.leases {
+                reaping::finished(leases).await;
             }
         });
         if ended.await.is_err() {
@@ -231,14 +228,31 @@ impl SharedRemote {
         }
     }
 
+    /// Opens a channel as [`open`](Self::open) does, unless the remote ends meanwhile: then nobody else would destroy what was
+    /// created.
+    async fn open_unless_ending(
+        self: &Arc<Self>,
+        connection: OwnedMutexGuard<Connection>,
+    ) -> Result<Arc<Channel>, Error> {
+        let opened = self.open(connection).await;
+        if !self.ending.is_cancelled() {
+            return opened;
+        }
+        let mut connection = self.connection.lock().await;
+        if let Some(channel) = connection.channel.take() {
+            channel.close("the server is ending").await;
+        }
+        self.end_lease(&mut connection).await;
+        Err(Error::Ending)
+    }
+
     /// Opens a channel, and creates what it needs first.
     async fn open(
         self: &Arc<Self>,
         mut connection: OwnedMutexGuard<Connection>,
     ) -> Result<Arc<Channel>, Error> {
-        if let Some(leases) = self.options.leases.as_ref().filter(|_| !connection.is_reaped) {
-            connection.is_reaped = true;
-            self.reap(leases).await;
+        if let Some(leases) = &self.options.leases {
+            reaping::start(leases, &self.options.configured, &self.options.runner);
         }
         let was_created = connection.lease.is_some();
         if connection.lease.as_ref().is_some_and(Lease::is_over)
@@ -326,6 +340,12 @@ impl SharedRemote {
         tokio::spawn(watch_end(Arc::downgrade(self), Arc::downgrade(&channel), channel.ended(), {
             connection.lease.as_ref().and_then(Lease::remaining_life)
         }));
+        if let Some(lease) = &connection.lease {
+            let channel = (Arc::downgrade(&channel), channel.ended());
+            let (lease, idle) = (lease.id().to_owned(), self.settings.idle);
+            let runner = self.options.runner.clone();
+            tokio::spawn(end_unused(Arc::downgrade(&self.connection), channel, lease, idle, runner));
+        }
         tracing::info!(
             "connected to {}: {} {}, confinement: {}",
             self.settings.name,
@@ -390,36 +410,7 @@ impl SharedRemote {
     }
 
     async fn end_lease(&self, connection: &mut Connection) {
-        if let Some(lease) = connection.lease.take() {
-            self.destroy(lease).await;
-        }
-    }
-
-    async fn destroy(&self, lease: Lease) {
-        let id = lease.id().to_owned();
-        if let Err(error) = lease.end(&self.options.runner).await {
-            tracing::error!("{id} could not be destroyed, and stays written down: {}", chain(&error));
-        }
-    }
-
-    /// Destroys what other servers have left behind.
-    async fn reap(&self, leases: &LeaseFolder) {
-        match leases.reap(&self.options.configured, &self.options.runner).await {
-            Ok(reaped) => {
-                for id in reaped.destroyed {
-                    tracing::warn!("destroyed {id}, whose server was killed");
-                }
-                for id in reaped.unsettled {
-                    tracing::warn!(
-                        "{id} was being created when its server was killed, and is looked for again"
-                    );
-                }
-                for (id, reason) in reaped.failed {
-                    tracing::error!("{id}, whose server was killed, could not be destroyed: {reason}");
-                }
-            }
-            Err(error) => tracing::error!("the leases cannot be read: {}", chain(&error)),
-        }
+        connection.end_lease(&self.options.runner).await;
     }
 }
 
@@ -461,5 +452,5 @@ async fn watch_end(
 
 /// Returns true if the program was not there.
 fn is_missing_program(error: &Error) -> bool {
-    matches!(error, Error::NotOpened { reason } if NOT_FOUND.iter().any(|code| reason.contains(code)))
+    matches!(error, Error::NotOpened { exit_code: Some(code), .. } if NOT_FOUND.contains(code))
 }

@@ -235,6 +235,7 @@ fn shell_word(text: &str) -> String {
     // A leading `~/` is left to the shell there: only it knows the home folder.
     let (home, rest) = match text.strip_prefix("~/") {
         Some(rest) => ("~/", rest),
+        None if text == "~" => return text.to_owned(),
         None => ("", text),
     };
     match !text.is_empty() && rest.chars().all(is_plain) {

@@ -206,7 +206,8 @@ impl<'a> PolicyLoader<'a> {
                 .collect(),
             known,
         };
-        let policy = Policy { compiled: Arc::new(compiled), narrowing: None, asked_by: None };
+        let policy =
+            Policy { compiled: Arc::new(compiled), narrowing: None, asked_by: None, fixed_role: None };
         if self.checks == MeaningChecks::Skipped {
             return policy;
         }

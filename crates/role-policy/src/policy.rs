@@ -28,6 +28,8 @@ pub struct Policy {
     pub(crate) narrowing: Option<Arc<Policy>>,
     /// The server that has asked the persons about calls before it passed them on, if one has.
     pub(crate) asked_by: Option<Arc<str>>,
+    /// The role by which every caller is judged, whatever its own roles. None: its own.
+    pub(crate) fixed_role: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -131,6 +133,7 @@ impl Policy {
             }),
             narrowing: None,
             asked_by: None,
+            fixed_role: None,
         }
     }
 
@@ -142,8 +145,18 @@ impl Policy {
         Self { narrowing: Some(Arc::new(other.clone())), ..self.clone() }
     }
 
-    /// Returns this policy for calls that `server` has judged by it and passed on: it has asked the persons whom the policy
-    /// asks, so that nobody is asked a second time. Everything else is judged as before.
+    /// Returns this policy for every caller in `role`, whatever roles the caller has: to [narrow](Self::narrowed_by) a policy
+    /// whose roles have other names, or other rights under the same name.
+    #[must_use]
+    pub fn for_role(&self, role: impl Into<Arc<str>>) -> Self {
+        Self { fixed_role: Some(role.into()), ..self.clone() }
+    }
+
+    /// Returns this policy for calls that `server` has judged by it and passed on. `server` has asked the persons whom this
+    /// policy asks, so that nobody is asked a second time. Everything else is judged as before.
+    ///
+    /// `server` does not know the policy that [narrows](Self::narrowed_by) this one. A call that the narrowing policy asks
+    /// about is refused, because nobody has answered that question.
     #[must_use]
     pub fn for_calls_asked_about_by(&self, server: impl Into<Arc<str>>) -> Self {
         Self { asked_by: Some(server.into()), ..self.clone() }
@@ -160,6 +173,7 @@ impl Policy {
     pub(crate) fn runs_any_program(&self, role: &str, tool: &ToolFacts<'_>) -> bool {
         let takes_command = tool.effects.iter().any(|effect| matches!(effect, Effect::Runs { .. }));
         takes_command
+            && self.narrowing.as_ref().is_none_or(|narrowing| narrowing.runs_any_program(role, tool))
             && match &*self.role(role).verdict(tool) {
                 ToolVerdict::Visible { ask: None, rules, .. } => {
                     rules.iter().all(|rule| rule.commands.is_none())
@@ -189,6 +203,12 @@ impl Policy {
                 Ok(Authorized::new(call, Decision { rule: judgement.rule, approver: None }, judgement.scope))
             }
             Some(request) => match &self.asked_by {
+                Some(_) if judgement.is_asked_by_narrowing => Err(Refusal::Arguments {
+                    rule: Arc::clone(request.rule()),
+                    reason: "a policy of this machine asks a person about this call, and the server that passed the \
+                             call on does not know that question"
+                        .to_owned(),
+                }),
                 Some(server) => {
                     let decision =
                         Decision { rule: Arc::clone(request.rule()), approver: Some(Arc::clone(server)) };
@@ -253,12 +273,15 @@ impl Policy {
             return Err(Refusal::Hidden { rule: "a policy that narrows this one".into() });
         }
         let mut judgement = self.judge(caller, tool, call.arguments(), effects, 0)?;
+        let mut is_asked_by_narrowing = false;
         if let Some(narrowing) = &self.narrowing {
-            judgement.narrow(narrowing.judge(caller, tool, call.arguments(), effects, 0)?);
+            let narrower = narrowing.judge(caller, tool, call.arguments(), effects, 0)?;
+            is_asked_by_narrowing = !narrower.reasons.is_empty();
+            judgement.narrow(narrower);
         }
         let Judgement { rule, scope, reasons } = judgement;
         let rule = rule.ok_or_else(|| Refusal::Hidden { rule: "the caller has no role".into() })?;
-        Ok(AllowedCall { rule, scope, reasons })
+        Ok(AllowedCall { rule, scope, reasons, is_asked_by_narrowing })
     }
 
     pub(crate) fn judge(
@@ -366,6 +389,7 @@ impl Policy {
     }
 
     pub(crate) fn role(&self, name: &str) -> &Role {
+        let name = self.fixed_role.as_deref().unwrap_or(name);
         // An unknown name gets the minimal role and is no error, so that a caller cannot gain by a name that the
         // file does not know.
         self.compiled.roles.get(name).unwrap_or(&self.compiled.minimal)
@@ -389,6 +413,8 @@ struct AllowedCall {
     rule: Arc<str>,
     scope: CallScope,
     reasons: Vec<AskReason>,
+    /// True if the policy that narrows this one has a reason to ask.
+    is_asked_by_narrowing: bool,
 }
 
 /// Judges the arguments by each rule, and returns the rules that ask a person about them.

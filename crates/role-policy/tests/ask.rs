@@ -130,6 +130,25 @@ fn a_source_that_narrows_turns_allow_into_ask_and_never_ask_into_allow() {
 }
 
 #[test]
+fn a_policy_for_a_role_narrows_every_caller_and_its_questions_are_answered_by_nobody_else() {
+    let front = load("[roles.a]\nallow = [\"*\"]\nask = [\"write_file\"]\n[roles.b]\nallow = [\"*\"]");
+    let operator = load("[roles.a]\nallow = [\"*\"]\n[roles.b]\nallow = [\"read_file\"]");
+    let narrowed = front.narrowed_by(&operator.for_role("b"));
+    for caller in [Caller::new("a"), Caller::new("b")] {
+        assert!(judge(&narrowed, &caller, READ, json!({ "path": "a" })).is_ok());
+        assert!(!narrowed.sees(&caller, &PUSH), "the role b of the operator, whatever b is in front");
+        assert!(matches!(judge(&narrowed, &caller, PUSH, json!({})), Err(Refusal::Hidden { .. })));
+    }
+    // The server in front has asked what its own policy asks, and no more.
+    let operator = load("[roles.a]\nallow = [\"*\"]\n[roles.b]\nallow = [\"*\"]\nask = [\"git_push\"]");
+    let narrowed = front.narrowed_by(&operator.for_role("b")).for_calls_asked_about_by("the front");
+    let caller = Caller::new("a");
+    assert!(judge(&narrowed, &caller, WRITE, json!({ "path": "a" })).is_ok());
+    assert!(matches!(judge(&narrowed, &caller, PUSH, json!({})), Err(Refusal::Arguments { .. })));
+    assert!(judge(&front.for_calls_asked_about_by("the front"), &caller, PUSH, json!({})).is_ok());
+}
+
+#[test]
 fn a_rule_that_does_not_hold_asks_with_every_condition_and_what_cannot_be_judged_is_refused() {
     let policy = load(
         "[roles.a]\nallow = [\"*\"]\n[[roles.a.require]]\nid = \"programs\"\ntools = [\"run_command\"]\n\

@@ -65,6 +65,19 @@ pub enum Error {
         /// The root.
         root: PathBuf,
     },
+    /// The server in front demands less protection than the operator of this far end has set.
+    #[cfg(all(feature = "remotes", unix))]
+    #[error("`{key}` of the server in front is weaker than the operator of this far end allows")]
+    WeakerThanAllowed {
+        /// The key of the configuration.
+        key: &'static str,
+    },
+    /// The operator of this far end names a role that the policy of this far end has not.
+    #[error("the policy of this far end has no role `{role}`")]
+    NoSuchRole {
+        /// The role.
+        role: String,
+    },
     /// The server in front names no role.
     #[cfg(all(feature = "remotes", unix))]
     #[error("the server in front names no role")]

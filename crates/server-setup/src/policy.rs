@@ -19,7 +19,16 @@ pub fn configured(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded
     if let Some(text) = &settings.policy_text {
         return Ok(Policy::load(text, "the policy of the server in front", tools)?);
     }
-    match settings.config.policy.file.as_ref() {
+    of_this_machine(settings, settings.config.policy.file.as_deref(), tools)
+}
+
+/// Loads the policy in `file`, or else the built-in one.
+fn of_this_machine(
+    settings: &Settings,
+    file: Option<&Path>,
+    tools: &[ToolFacts<'_>],
+) -> Result<LoadedPolicy, Error> {
+    match file {
         None => {
             let (name, text) = settings.program.policy();
             let loaded = match settings.program.has_own_roles() {
@@ -30,6 +39,28 @@ pub fn configured(settings: &Settings, tools: &[ToolFacts<'_>]) -> Result<Loaded
         }
         Some(path) => load(path, tools),
     }
+}
+
+/// Narrows the policy by what the operator of this far end allows. The text that the server in front has sent decides
+/// nothing about that.
+///
+/// # Errors
+/// As [`configured`], or the policy of the operator has not the role.
+pub(crate) fn narrowed_by_operator(
+    mut loaded: LoadedPolicy,
+    settings: &Settings,
+    tools: &[ToolFacts<'_>],
+) -> Result<LoadedPolicy, Error> {
+    let Some(limit) = &settings.operator_limit else { return Ok(loaded) };
+    let mut own = of_this_machine(settings, limit.policy.as_deref(), tools)?;
+    loaded.warnings.append(&mut own.warnings);
+    let policy = match &limit.role {
+        None => own.policy,
+        Some(role) if own.policy.declares(role) => own.policy.for_role(role.as_str()),
+        Some(role) => return Err(Error::NoSuchRole { role: role.clone() }),
+    };
+    loaded.policy = loaded.policy.narrowed_by(&policy);
+    Ok(loaded)
 }
 
 /// Loads the policy as [`configured`] does, for a server that starts. The built-in one is not checked again for the tools

@@ -94,6 +94,7 @@ fn combined(
         agent_command: None,
         session: None,
         policy_text: None,
+        operator_limit: None,
         asked_by: None,
         #[cfg(all(feature = "remotes", unix))]
         remote: None,

@@ -33,6 +33,8 @@ pub struct Settings {
     pub session: Option<Result<SessionIdentity, Arc<Error>>>,
     /// The text of the policy that the server in front has sent. Used in place of a file, at the far end of a remote alone.
     pub policy_text: Option<String>,
+    /// The policy of the operator of the far end of a remote, which narrows the one that the server in front has sent.
+    pub operator_limit: Option<OperatorLimit>,
     /// The server that has asked persons about calls before it passes them on, at the far end of a remote.
     pub asked_by: Option<&'static str>,
     /// The remote on which tools work. None: this machine.
@@ -40,6 +42,15 @@ pub struct Settings {
     pub remote: Option<remotes::RemoteSettings>,
     /// Variables of this process that are meant for the server alone, so that no program gets them. None by default.
     pub withheld: Vec<String>,
+}
+
+/// What the operator of the far end of a remote allows, by policies of that machine alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorLimit {
+    /// The policy file. None: the built-in policy.
+    pub policy: Option<PathBuf>,
+    /// The role by which every call is judged. None: the roles that the server in front names.
+    pub role: Option<String>,
 }
 
 impl Settings {

@@ -111,6 +111,7 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
     let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
     let mut loaded = policy::at_start(&settings, &facts)?;
+    loaded = policy::narrowed_by_operator(loaded, &settings, &facts)?;
     if let Some(server) = settings.asked_by {
         loaded.policy = loaded.policy.for_calls_asked_about_by(server);
     }

@@ -12,21 +12,22 @@ use role_policy::{EffectResolver, LexicalResolver, ResolveError};
 /// judges again, by what it finds.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteEffects {
-    roots: Vec<String>,
+    /// The first root, if its absolute path is known here.
+    primary_root: Option<String>,
 }
 
 impl RemoteEffects {
     /// Resolves paths beneath these roots there.
     pub fn new(roots: impl IntoIterator<Item = String>) -> Self {
-        let roots = roots.into_iter().map(|root| root.trim_end_matches('/').to_owned());
-        Self { roots: roots.filter(|root| root.starts_with('/')).collect() }
+        // Another root in its place would have paths judged by the rules for the primary one.
+        let primary = roots.into_iter().next().filter(|root| root.starts_with('/'));
+        Self { primary_root: primary.map(|root| root.trim_end_matches('/').to_owned()) }
     }
 
     /// Returns the path beneath the primary root. A path beneath another root keeps its text, so that no rule for the
     /// primary root allows it.
     fn beneath_root<'a>(&self, path: &'a str) -> &'a str {
-        let primary = self.roots.first().map(String::as_str);
-        match primary.and_then(|root| path.strip_prefix(root)) {
+        match self.primary_root.as_deref().and_then(|root| path.strip_prefix(root)) {
             Some("") => ".",
             Some(rest) => rest.strip_prefix('/').filter(|rest| !rest.starts_with('/')).unwrap_or(path),
             None => path,
@@ -88,6 +89,9 @@ mod tests {
         ] {
             assert_eq!(resolved(path).as_deref(), expected, "{path}");
         }
-        assert!(RemoteEffects::new(["~/app".to_owned()]).resolve_path("/home/a/app/x").is_err());
+        let effects = RemoteEffects::new(["~/app".to_owned(), "/data".to_owned()]);
+        for path in ["/home/a/app/x", "/data/tmp/x"] {
+            assert!(effects.resolve_path(path).is_err(), "{path}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::opening::{OpenAnswer, OpenRequest, read_answer};
 use json_rpc::line_buffer::Line;
 use json_rpc::message::Id;
-use process_runner::{CancellationToken, LeftoverPolicy, Limits, Runner, Running, Stdin};
+use process_runner::{CancellationToken, LeftoverPolicy, Limits, Runner, Running, Stdin, Termination};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -88,12 +88,13 @@ pub(crate) async fn open(connect: &RemoteCommand, options: ChannelOptions<'_>) -
         Ok(Ok(Some(answer))) => answer?,
         Ok(Ok(None)) => {
             drop(to_child);
-            return Err(not_opened(end_of(&mut running).await, &stderr, &skipped));
+            let (reason, exit_code) = end_of(&mut running).await;
+            return Err(not_opened(reason, exit_code, &stderr, &skipped));
         }
-        Ok(Err(fault)) => return Err(not_opened(fault.to_string(), &stderr, &skipped)),
+        Ok(Err(fault)) => return Err(not_opened(fault.to_string(), None, &stderr, &skipped)),
         Err(_) => {
             let fault = OpeningFault::NoAnswer(options.timeout);
-            return Err(not_opened(fault.to_string(), &stderr, &skipped));
+            return Err(not_opened(fault.to_string(), None, &stderr, &skipped));
         }
     };
     let text = skipped.text();
@@ -157,18 +158,24 @@ async fn read_until_answer(
     }
 }
 
-/// Returns how `connect` ended.
-async fn end_of(running: &mut Running) -> String {
+/// Returns how `connect` ended, and the exit code, if `connect` has exited.
+async fn end_of(running: &mut Running) -> (String, Option<u32>) {
     if tokio::time::timeout(END_TIME, running.finished()).await.is_err() {
         running.terminate_within(END_TIME);
     }
     match running.wait().await {
-        Ok(output) => format!("`connect` {}", outcome(&output)),
-        Err(error) => error.to_string(),
+        Ok(output) => {
+            let exit_code = match output.termination {
+                Termination::Exited { code } => Some(code),
+                _ => None,
+            };
+            (format!("`connect` {}", outcome(&output)), exit_code)
+        }
+        Err(error) => (error.to_string(), None),
     }
 }
 
-fn not_opened(mut reason: String, stderr: &LastLines, skipped: &LastLines) -> Error {
+fn not_opened(mut reason: String, exit_code: Option<u32>, stderr: &LastLines, skipped: &LastLines) -> Error {
     for (name, lines) in [("standard error", stderr), ("standard output", skipped)] {
         let text = lines.text();
         // The end of the command has its last lines already.
@@ -176,7 +183,7 @@ fn not_opened(mut reason: String, stderr: &LastLines, skipped: &LastLines) -> Er
             reason.push_str(&format!("; its {name} ended with: {text}"));
         }
     }
-    Error::NotOpened { reason }
+    Error::NotOpened { reason, exit_code }
 }
 
 /// Returns random bytes as hexadecimal digits.

@@ -32,6 +32,8 @@ struct PendingState {
 }
 
 struct PendingCall {
+    /// True once its line is being written.
+    is_sent: bool,
     answer: oneshot::Sender<CallAnswer>,
     on_progress: OnProgress,
 }
@@ -97,6 +99,18 @@ impl PendingCalls {
         }
     }
 
+    /// Notes that the line of a call is being written, or returns false if nobody waits for the call any more.
+    pub(super) fn note_sent(&self, id: u64) -> bool {
+        let mut state = self.state();
+        let call = state.calls.get_mut(&id);
+        call.map(|call| call.is_sent = true).is_some()
+    }
+
+    /// Notes a sign of life of the server there.
+    pub(super) fn note_sign(&self) {
+        self.state().last_sign = Instant::now();
+    }
+
     /// Returns true if no call is open.
     pub(super) fn is_unused(&self) -> bool {
         self.state().calls.is_empty()
@@ -119,7 +133,7 @@ impl PendingCalls {
             state.last_sign = Instant::now();
         }
         let id = state.last_id;
-        state.calls.insert(id, PendingCall { answer, on_progress });
+        state.calls.insert(id, PendingCall { is_sent: false, answer, on_progress });
         Ok((OpenCall { id, pending: Arc::clone(self), cancellations: Some(cancellations) }, receiver))
     }
 
@@ -234,7 +248,8 @@ impl OpenCall {
 impl Drop for OpenCall {
     fn drop(&mut self) {
         if let Some(cancellations) = self.cancellations.take()
-            && self.pending.take(self.id).is_some()
+            // A server there that does not know the call yet would ignore the cancellation. Such a line is not sent.
+            && self.pending.take(self.id).is_some_and(|call| call.is_sent)
         {
             // Fails only after the channel has ended, when there is nothing left to cancel.
             let _ = cancellations.send(self.id);

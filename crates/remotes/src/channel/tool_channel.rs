@@ -108,7 +108,7 @@ impl Channel {
             // Before it is sent: a connection that is lost while it runs may have started something.
             self.pending.note_state();
         }
-        room.send(self.request(call.id(), tool, arguments).to_line());
+        room.send(call.id(), self.request(call.id(), tool, arguments).to_line());
         let answered = tokio::select! {
             biased;
             answered = answer => answered,

@@ -160,13 +160,17 @@ impl Policy {
     /// Returns the requirements of `role` on the arguments of a tool, each as a text that is equal for equal
     /// requirements. Empty if there is none, or if the tool is hidden.
     pub fn requirements(&self, role: &str, tool: &ToolFacts<'_>) -> Vec<String> {
-        match &*self.role(role).verdict(tool) {
-            ToolVerdict::Hidden(_) => Vec::new(),
+        let mut requirements: Vec<String> = match &*self.role(role).verdict(tool) {
+            ToolVerdict::Hidden(_) => return Vec::new(),
             ToolVerdict::Visible { ask, rules, .. } => {
                 let asks = ask.iter().map(|_| "ask".to_owned());
                 asks.chain(rules.iter().map(|rule| rule.content())).collect()
             }
+        };
+        if let Some(narrowing) = &self.narrowing {
+            requirements.extend(narrowing.requirements(role, tool));
         }
+        requirements
     }
 
     /// Returns the rights of `role` to call a tool, as far as the tool alone decides them.

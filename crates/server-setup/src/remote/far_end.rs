@@ -1,12 +1,12 @@
 //! The server at the far end of a remote: everything that it may do is told by the server in front.
 
 use crate::broad_root::BroadRoot;
-use crate::config::{Config, Setting, SettingSource};
+use crate::config::{Config, ConfinementMode, Setting, SettingSource};
 use crate::error::Error;
 use crate::narrowing::shared_roots;
 use crate::program::Program;
 use crate::read_settings;
-use crate::settings::Settings;
+use crate::settings::{OperatorLimit, Settings};
 use crate::setup::LocalServer;
 use remotes::{OpenAnswer, OpenRequest};
 use std::path::{Path, PathBuf};
@@ -20,14 +20,47 @@ const PROGRAMS: [&str; 3] = ["git", "bash", "sh"];
 pub struct FarEndLimits {
     /// The folders beneath which the roots must lie. Empty: any.
     pub roots: Vec<PathBuf>,
-    /// A role that every call must have beside the caller's.
+    /// The role whose rights no call may exceed, by the policy of this machine: what the server in front calls by the same
+    /// name decides nothing.
     pub role: Option<String>,
+    /// The policy file that every call must fit beside the policy of the server in front. None: the built-in policy, if a
+    /// role is given.
+    pub policy: Option<PathBuf>,
 }
 
 impl FarEndLimits {
-    /// Limits everything to these folders and this role.
-    pub fn new(roots: Vec<PathBuf>, role: Option<String>) -> Self {
-        Self { roots, role }
+    /// Limits everything to these folders, this role and this policy file.
+    pub fn new(roots: Vec<PathBuf>, role: Option<String>, policy: Option<PathBuf>) -> Self {
+        Self { roots, role, policy }
+    }
+
+    fn operator_limit(&self) -> Option<OperatorLimit> {
+        let is_limited = self.role.is_some() || self.policy.is_some();
+        is_limited.then(|| OperatorLimit { policy: self.policy.clone(), role: self.role.clone() })
+    }
+
+    /// Refuses a configuration with less protection than this machine has by default, if anything is limited, and has
+    /// programs confined to the roots, if these are. Without confinement a program reaches what the limits forbid to tools.
+    fn protect(&self, config: &mut Config) -> Result<(), Error> {
+        if self.roots.is_empty() && self.operator_limit().is_none() {
+            return Ok(());
+        }
+        let least = Config::default();
+        let weaker = |key| Err(Error::WeakerThanAllowed { key });
+        if *config.policy.confinement == ConfinementMode::Off {
+            return weaker("policy.confinement");
+        }
+        if *config.policy.confinement_level < *least.policy.confinement_level {
+            return weaker("policy.confinement_level");
+        }
+        if *least.redaction.enabled && !*config.redaction.enabled {
+            return weaker("redaction.enabled");
+        }
+        if !self.roots.is_empty() {
+            let source = SettingSource::Flag("--root");
+            config.policy.confinement = Setting { value: ConfinementMode::Required, source };
+        }
+        Ok(())
     }
 }
 
@@ -49,9 +82,7 @@ pub fn far_end_settings(
     }
     let role = |role: &String| Setting { value: role.clone(), source: SettingSource::ServerInFront };
     config.roles = request.roles.iter().map(role).collect();
-    if let Some(role) = &limits.role {
-        config.roles.push(Setting { value: role.clone(), source: SettingSource::Flag("--role") });
-    }
+    limits.protect(&mut config)?;
     let named = request.roots.iter().map(|root| absolute(root)).collect::<Result<Vec<_>, _>>()?;
     let (roots, broad_root) = match (named.is_empty(), limits.roots.is_empty()) {
         (true, true) => (vec![folder.clone()], BroadRoot::of(&folder)),
@@ -73,6 +104,7 @@ pub fn far_end_settings(
     config.roots = Setting { value: roots.clone(), source: SettingSource::ServerInFront };
     let mut settings = read_settings::with_config(program, config, roots, broad_root)?;
     settings.policy_text.clone_from(&request.policy);
+    settings.operator_limit = limits.operator_limit();
     settings.asked_by = Some("the server in front");
     Ok(settings)
 }
@@ -141,17 +173,41 @@ mod tests {
             std::fs::create_dir(path).unwrap();
         }
         std::os::unix::fs::symlink(&outside, inside.join("link")).unwrap();
-        let limits = FarEndLimits::new(vec![inside.clone()], Some("readonly".to_owned()));
+        let limits = FarEndLimits::new(vec![inside.clone()], Some("readonly".to_owned()), None);
         let settings = |root: &Path| far_end_settings(PROGRAM, &request(&[root.to_str().unwrap()]), &limits);
-        let roles: Vec<String> =
-            settings(&inside).unwrap().config.roles.into_iter().map(|role| role.value).collect();
-        assert_eq!(roles, ["worker", "readonly"]);
+        let allowed = settings(&inside).unwrap();
+        assert_eq!(allowed.config.roles[0].value, "worker");
+        let expected = OperatorLimit { policy: None, role: Some("readonly".to_owned()) };
+        assert_eq!(allowed.operator_limit, Some(expected));
+        assert_eq!(*allowed.config.policy.confinement, ConfinementMode::Required);
         for root in
             [outside, inside.join("link"), inside.join("missing"), inside.join(".."), PathBuf::from("/")]
         {
             assert!(matches!(settings(&root), Err(Error::RootNotAllowed { .. })), "{}", root.display());
         }
         assert_eq!(far_end_settings(PROGRAM, &request(&[]), &limits).unwrap().roots, [inside]);
+    }
+
+    #[test]
+    fn a_limited_far_end_gives_no_protection_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let limits = [
+            FarEndLimits::new(vec![folder.path().to_owned()], None, None),
+            FarEndLimits::new(Vec::new(), Some("readonly".to_owned()), None),
+        ];
+        for weaker in [
+            "policy.confinement = \"off\"",
+            "policy.confinement_level = \"filesystem\"",
+            "redaction.enabled = false",
+        ] {
+            let mut request = request(&[]);
+            request.configuration = weaker.to_owned();
+            assert!(far_end_settings(PROGRAM, &request, &FarEndLimits::default()).is_ok(), "{weaker}");
+            for limits in &limits {
+                let refused = far_end_settings(PROGRAM, &request, limits);
+                assert!(matches!(refused, Err(Error::WeakerThanAllowed { .. })), "{weaker}");
+            }
+        }
     }
 
     #[test]
