@@ -162,7 +162,7 @@ fn read_multiple_files(workspace: &Arc<Workspace>) -> Tool {
         |workspace, input: &ReadMultipleFiles, call| {
             let mut read = filesystem::read_multiple_files(workspace, input, call.cancel)?;
             if let Some(redactor) = call.redactor {
-                read.mask_key_lines(workspace, input, redactor);
+                read.mask_key_lines(workspace, redactor);
             }
             Ok(Answer::text(read.to_text()).failed_if(read.failures() == read.files.len()))
         },
