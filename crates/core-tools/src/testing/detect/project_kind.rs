@@ -70,7 +70,7 @@ pub(crate) fn python_runner(project: &Project) -> TestRunner {
         return TestRunner::Unittest;
     }
     let mut uses_unittest = false;
-    for folder in [".", "test", "tests"] {
+    for folder in python_test_folders(project) {
         if folder != "." && project.contains(&format!("{folder}/conftest.py")) {
             return TestRunner::Pytest;
         }
@@ -88,6 +88,22 @@ pub(crate) fn python_runner(project: &Project) -> TestRunner {
         }
     }
     if uses_unittest { TestRunner::Unittest } else { TestRunner::Pytest }
+}
+
+/// Returns the folders that may have tests of Python: those of the project, and of its packages, which unittest finds only
+/// through files `__init__.py`.
+fn python_test_folders(project: &Project) -> Vec<String> {
+    /// The number of packages whose tests are looked at.
+    const MAX_PACKAGES: usize = 50;
+    let mut folders: Vec<String> = [".", "test", "tests"].map(str::to_owned).into();
+    let packages = project.entries(".").into_iter().filter(|(name, kind)| {
+        *kind == PathKind::Directory && project.contains(&format!("{name}/__init__.py"))
+    });
+    for (package, _) in packages.take(MAX_PACKAGES) {
+        let tests = ["test", "tests"].map(|name| format!("{package}/{name}"));
+        folders.extend(tests.into_iter().filter(|tests| project.contains(&format!("{tests}/__init__.py"))));
+    }
+    folders
 }
 
 /// Returns true if a Rakefile has a task of tests.
