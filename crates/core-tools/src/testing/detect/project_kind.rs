@@ -75,7 +75,7 @@ pub(crate) fn python_runner(project: &Project) -> TestRunner {
             return TestRunner::Pytest;
         }
         let is_test = |name: &&String| name.starts_with("test") && name.ends_with(".py");
-        for name in project.entry_names(folder).iter().filter(is_test).take(MAX_TEST_FILES) {
+        for name in project.entry_names(&folder).iter().filter(is_test).take(MAX_TEST_FILES) {
             let text = project.read(&format!("{folder}/{name}")).unwrap_or_default();
             let imports = |module: &str| {
                 text.contains(&format!("import {module}")) || text.contains(&format!("from {module}"))
