@@ -150,6 +150,26 @@ fn a_seed_of_mariadb_is_all_or_nothing_and_can_be_tried() {
     assert_eq!((page["row_count"].as_u64(), page["truncated"].as_bool()), (Some(3), Some(true)));
 }
 
+#[test]
+fn what_mariadb_warns_of_is_told() {
+    let Some(server) = shop() else { return };
+    server.sql("CREATE TABLE w (y YEAR, e ENUM('a', 'b'))");
+    let (_project, mut wire) = connect(&server, "app");
+    let insert = "INSERT IGNORE INTO w (y, e) VALUES (1800, ?)";
+    let seeded = answer(&mut wire, json!({"action": "seed", "payload": insert, "params": [["zz"]]}));
+    let notes = seeded["notes"].to_string();
+    assert!(notes.contains("Out of range value for column 'y'") && notes.contains("column 'e'"), "{seeded}");
+    let fine = answer(
+        &mut wire,
+        json!({"action": "seed", "payload": insert.replace("1800", "2000"), "params": [["a"]]}),
+    );
+    assert_eq!(fine.get("notes"), None, "{fine}");
+    let cast = |sql: &str| json!({"action": "query", "payload": sql});
+    let told = answer(&mut wire, cast("SELECT CAST('abc' AS SIGNED) AS n"));
+    assert!(told["notes"].to_string().contains("Truncated incorrect INTEGER value: 'abc'"), "{told}");
+    assert_eq!(answer(&mut wire, cast("SELECT CAST('7' AS SIGNED) AS n")).get("notes"), None);
+}
+
 /// After the rows of RETURNING the server sends no number.
 #[test]
 fn a_seed_of_mariadb_with_returning_counts_its_rows() {
@@ -161,6 +181,7 @@ fn a_seed_of_mariadb_with_returning_counts_its_rows() {
     let insert = "INSERT INTO users (name) VALUES (?) RETURNING id, name";
     let inserted = seed(insert, json!([["x"], ["y"]]), false);
     assert_eq!((inserted["affected"].as_u64(), inserted["last_insert_id"].as_u64()), (Some(2), Some(4)));
+    assert_eq!(inserted["rows"], json!([{"id": 3, "name": "x"}, {"id": 4, "name": "y"}]));
     let delete = "DELETE FROM users WHERE name IN ('x', 'y') RETURNING id";
     assert_eq!(seed(delete, json!([]), true)["affected"], 2);
     assert_eq!(seed(delete, json!([]), false)["affected"], 2);

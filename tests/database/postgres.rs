@@ -165,6 +165,26 @@ fn a_seed_of_postgres_is_all_or_nothing_and_can_be_tried() {
 }
 
 #[test]
+fn the_rows_of_returning_of_postgres_are_answered_or_said_to_be_missing() {
+    let Some(server) = shop() else { return };
+    let (_project, mut wire) = connect(&server, "app");
+    let seed = |sql: &str, params: Value| json!({"action": "seed", "payload": sql, "params": params});
+    let insert = "INSERT INTO users (name) VALUES ($1) RETURNING id, name -- the key";
+    let seeded = answer(&mut wire, seed(insert, json!([["x"], ["y"]])));
+    assert_eq!(seeded["rows"], json!([{"id": 3, "name": "x"}, {"id": 4, "name": "y"}]), "{seeded}");
+    assert_eq!((&seeded["affected"], seeded.get("notes")), (&json!(2), None), "{seeded}");
+    let update = "UPDATE users SET name = name || '2' WHERE id > 2 RETURNING true AS changed";
+    assert_eq!(
+        answer(&mut wire, seed(update, json!([])))["rows"],
+        json!([{"changed": true}, {"changed": true}])
+    );
+    let within = "WITH gone AS (DELETE FROM users WHERE id = 3 RETURNING id) INSERT INTO audit.log SELECT id::text FROM gone RETURNING what";
+    let told = answer(&mut wire, seed(within, json!([])));
+    assert_eq!((&told["affected"], told.get("rows")), (&json!(1), None), "{told}");
+    assert!(told["notes"][0].as_str().unwrap().contains("not shown"), "{told}");
+}
+
+#[test]
 fn postgres_is_told_to_stop_at_the_time_limit_when_cancelled_and_when_the_client_leaves() {
     let Some(server) = shop() else { return };
     let (_project, mut wire) = connect(&server, "reader");

@@ -160,6 +160,30 @@ fn a_seed_is_all_or_nothing_and_can_be_tried() {
 }
 
 #[test]
+fn the_rows_of_returning_are_answered_with_what_was_cut() {
+    let project = shop();
+    let mut wire = serve(&project, &[]);
+    let insert = "INSERT INTO users (name) VALUES (?) RETURNING upper(name) AS n";
+    let seeded = answer(&mut wire, json!({"action": "seed", "payload": insert, "params": [["x"], ["y"]]}));
+    assert_eq!(
+        (&seeded["affected"], &seeded["rows"]),
+        (&json!(2), &json!([{"n": "X"}, {"n": "Y"}])),
+        "{seeded}"
+    );
+    assert_eq!((seeded.get("truncated"), seeded.get("notes")), (None, None), "{seeded}");
+    let delete = json!({"action": "seed", "payload": "DELETE FROM users WHERE name IN ('x', 'y') RETURNING name",
+        "limit": 1, "dry_run": true});
+    let deleted = answer(&mut wire, delete);
+    assert_eq!((&deleted["affected"], &deleted["truncated"]), (&json!(2), &json!(true)), "{deleted}");
+    assert!(deleted["notes"][0].as_str().unwrap().contains("more than 1 rows"), "{deleted}");
+    let long = answer(&mut wire, json!({"action": "query", "payload": "SELECT printf('%.5000c', 'y') AS y"}));
+    assert_eq!(
+        (&long["truncated"], &long["notes"][0]),
+        (&json!(true), &json!("1 values are cut; use substr() for the rest"))
+    );
+}
+
+#[test]
 fn a_plan_is_told_and_nothing_is_run() {
     let project = shop();
     let mut wire = serve(&project, &[]);

@@ -166,3 +166,94 @@ fn a_big_log_is_read_in_little_memory() {
     let grown = peak_memory_kib(wire.pid()) - before;
     assert!(grown < 8 << 10, "{grown} KiB for 256 MiB");
 }
+
+/// Two writers that do not wait for each other: two records on one line, and one within another.
+#[test]
+fn a_broken_line_is_counted_whatever_level_was_asked_for() {
+    let whole = line(30, "fine");
+    let glued = format!("{}{}", whole.trim_end(), line(50, "E1"));
+    let torn = "{\"level\":\"info\",\"msg\":\"half {\"level\":\"error\",\"msg\":\"boom\"}\n";
+    let (_project, mut wire) = serve([("app.log", [&whole, &glued, torn, &whole].concat().as_str())]);
+    for level in ["debug", "error"] {
+        let found = page(&mut wire, json!({"level": level}));
+        assert_eq!(found["malformed"], 2, "{level}: {found}");
+        let found = page(&mut wire, json!({"level": level, "malformed": true}));
+        let texts = messages(&found).join("\n");
+        assert!(texts.contains("E1") && texts.contains("boom"), "{level}: {found}");
+    }
+    let counted = page(&mut wire, json!({"level": "error", "group_by": "message"}));
+    assert_eq!((&counted["total"], &counted["malformed"]), (&json!(0), &json!(2)), "{counted}");
+}
+
+#[test]
+fn an_error_behind_a_carriage_return_is_found() {
+    let old = "2026-11-27T10:00:01Z INFO m0\r2026-11-27T10:00:05Z ERROR E1\r";
+    let (_project, mut wire) = serve([("cr.log", old), ("bar.log", "get 10%\rget 90%\rERROR: E2\ndone\n")]);
+    let found = page(&mut wire, json!({"source": "cr.log", "level": "error"}));
+    assert_eq!(messages(&found), ["m0\n2026-11-27T10:00:05Z ERROR E1"], "{found}");
+    let found = page(&mut wire, json!({"source": "bar.log", "level": "error"}));
+    assert_eq!(messages(&found), ["get 10%\nget 90%\nERROR: E2"], "{found}");
+}
+
+#[test]
+fn rotated_files_are_read_or_named() {
+    let log = |text: &str| format!("2026-11-27T10:00:05Z ERROR {text}\n");
+    let project = Project::with([("app.log", log("current").as_str())]);
+    project.write("app.2026-11-25.log", &log("older"));
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(log("packed").as_bytes()).unwrap();
+    std::fs::write(project.join("app.2026-11-26.gz"), packed.finish().unwrap()).unwrap();
+    for name in
+        ["app.old.log", "app.log.orig", "app.log.save", "app-2026-11-24.zip", "app.log.2026-11-23.tar.gz"]
+    {
+        project.write(name, &log("in another form"));
+    }
+    project.write("worker.log", &log("another program"));
+    let mut wire = Wire::connect(project.server(), Era::Modern);
+    let found = page(&mut wire, json!({}));
+    assert_eq!(messages(&found), ["older", "packed", "current"], "{found}");
+    let notes = found["notes"].to_string();
+    for name in
+        ["app.old.log", "app.log.orig", "app.log.save", "app-2026-11-24.zip", "app.log.2026-11-23.tar.gz"]
+    {
+        assert!(notes.contains(name), "{name}: {notes}");
+    }
+    assert!(!notes.contains("worker"), "{notes}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_of_the_source_that_cannot_be_read_is_named() {
+    let elsewhere = Project::with([("secret.log", "2026-11-27T10:00:05Z ERROR elsewhere\n")]);
+    let project = Project::with([("logs/a.log", "2026-11-27T10:00:05Z ERROR here\n")]);
+    std::os::unix::fs::symlink(elsewhere.join("secret.log"), project.join("logs/b.log")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.join("secret.log"), project.join("logs/a.log.1")).unwrap();
+    let mut wire = Wire::connect(project.server(), Era::Modern);
+    for (source, name) in [("logs/*.log", "b.log"), ("logs/a.log", "a.log.1")] {
+        let found = page(&mut wire, json!({"source": source}));
+        assert_eq!(messages(&found), ["here"], "{found}");
+        let notes = found["notes"].to_string();
+        assert!(notes.contains("not read, because of an error") && notes.contains(name), "{source}: {notes}");
+    }
+    let said = wire.failure("get_logs", json!({"source": "logs/b*.log"}));
+    assert!(said.contains("b.log") && said.contains("outside"), "{said}");
+    std::fs::remove_file(project.join("logs/b.log")).unwrap();
+    std::os::unix::fs::symlink("gone.log", project.join("logs/b.log")).unwrap();
+    let found = page(&mut wire, json!({"source": "logs/*.log"}));
+    assert!(found["notes"].to_string().contains("logs/b.log leads to a file that does not exist"), "{found}");
+}
+
+/// Programs that begin a file each day keep a link to the last one.
+#[cfg(unix)]
+#[test]
+fn a_link_to_another_file_of_the_source_adds_no_entries() {
+    let project = Project::with([("logs/today.log", "2026-11-27T10:00:05Z ERROR once\n")]);
+    std::os::unix::fs::symlink("today.log", project.join("logs/current.log")).unwrap();
+    let mut wire = Wire::connect(project.server(), Era::Modern);
+    let found = page(&mut wire, json!({"group_by": "message"}));
+    assert_eq!((&found["total"], &found["files"]), (&json!(1), &json!(["logs/today.log"])), "{found}");
+    let found = page(&mut wire, json!({}));
+    assert_eq!((messages(&found), &found["files"]), (vec!["once"], &json!(["logs/today.log"])), "{found}");
+    let found = page(&mut wire, json!({"source": "logs/current.log"}));
+    assert_eq!(messages(&found), ["once"], "{found}");
+}

@@ -84,3 +84,17 @@ fn tests_that_were_not_selected_are_counted() {
         assert_eq!((report.passed, report.deselected), (2, 6), "{}", report.to_text());
     }
 }
+
+/// Each worker runs every test, so that one that fails in the first and passes in the second is two results.
+#[test]
+fn a_test_of_each_worker_of_pytest_has_a_result_of_its_own() {
+    let Some(sample) = SampleProject::empty("pytest-xdist") else { return };
+    sample
+        .write("pytest.ini", "[pytest]\naddopts = --tx 2*popen --dist each\n")
+        .write("test_a.py", "import os\ndef test_gw(): assert os.environ['PYTEST_XDIST_WORKER'] != 'gw0'\n");
+    let report = sample.run("pytest", "");
+    let text = report.to_text();
+    assert_eq!((report.success, report.passed, report.failed), (Some(false), 1, 1), "{text}");
+    assert_eq!(report.error.as_ref(), None, "{text}");
+    assert!(text.contains("test_a.py::test_gw [gw0]"), "{text}");
+}

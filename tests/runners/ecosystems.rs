@@ -145,6 +145,18 @@ fn nox_runs_its_sessions_and_an_error_in_one_is_a_failure() {
 }
 
 #[test]
+fn a_package_whose_tests_within_it_use_unittest_is_run_by_unittest() {
+    let Some(sample) = SampleProject::empty("python3") else { return };
+    let test = "from unittest import TestCase\nclass T(TestCase):\n    def test_a(self): pass\n";
+    for path in ["setup.py", "pkg/__init__.py", "pkg/tests/__init__.py"] {
+        sample.write(path, "");
+    }
+    sample.write("pkg/tests/test_a.py", test);
+    let report = sample.run("", "");
+    assert_eq!((report.runner, report.passed), ("unittest", 1), "{}", report.to_text());
+}
+
+#[test]
 fn a_project_of_unittest_alone_is_run_by_unittest() {
     let sample = sample!("python3");
     sample.write("setup.py", "").write("tests/__init__.py", "").write("tests/test_a.py", UNITTEST);

@@ -20,6 +20,7 @@ mod endings;
 mod environment;
 mod failures;
 #[cfg(unix)]
+mod hidden;
 mod hostile;
 #[cfg(unix)]
 mod left_out;

@@ -45,6 +45,47 @@ fn what_pytest_only_warns_of_is_told() {
     }
 }
 
+/// The decorator is in another file, which pytest names as that of the test.
+#[test]
+fn a_file_whose_tests_a_decorator_of_another_file_wraps_has_run() {
+    let sample = sample!("pytest");
+    let helpers = "import functools\ndef deco(f):\n    @functools.wraps(f)\n    def w(*a, **k): return f(*a, **k)\n    del w.__wrapped__\n    return w\n";
+    sample.write("pytest.ini", "[pytest]\n").write("helpers.py", helpers);
+    sample.write("test_a.py", "from helpers import deco\n@deco\ndef test_x(): pass\n");
+    let report = passes(&sample, 1);
+    assert_eq!(report.not_run.len(), 0, "{}", report.to_text());
+    assert_eq!((report.tests[0].file.as_deref(), report.tests[0].line), (Some("test_a.py"), None));
+}
+
+#[test]
+fn tests_that_a_conftest_removes_without_a_message_are_told() {
+    let sample = sample!("pytest");
+    let conftest = "import pytest
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    items[:] = [i for i in items if 'bad' not in i.name]
+    config.hook.pytest_deselected(items=[i for i in items if 'other' in i.name])
+    items[:] = [i for i in items if 'other' not in i.name]
+";
+    sample
+        .write(
+            "pytest.ini",
+            "[pytest]
+",
+        )
+        .write("conftest.py", conftest);
+    sample.write(
+        "test_a.py",
+        "def test_good(): pass
+def test_bad(): assert 0
+def test_other(): assert 0
+",
+    );
+    let report = passes(&sample, 1);
+    tells(&report, &["test_a.py::test_bad"], "removed it without a message");
+    assert_eq!(report.deselected, 1, "{}", report.to_text());
+}
+
 #[test]
 fn a_test_of_pytest_whose_subtests_are_all_skipped_passes_as_in_its_own_summary() {
     let sample = sample!("pytest-subtests");
@@ -85,6 +126,20 @@ fn files_and_modules_that_go_leaves_out_are_told() {
     let sample = sample!("go");
     sample.write("go.mod", "module example.org/a\n\ngo 1.19\n").write("a_test.go", &test("A"));
     assert!(passes(&sample, 1).not_run.is_empty());
+}
+
+#[test]
+fn flags_of_a_setting_that_select_tests_of_go_are_told() {
+    let sample = sample!("go");
+    let tests = "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { t.Fail() }\n\nfunc TestB(t *testing.T) {}\n";
+    sample.write("go.mod", "module example.org/a\n\ngo 1.19\n").write("a_test.go", tests);
+    let report = sample.try_run(&RunTests::new().env("GOFLAGS", "-mod=mod -run=TestB")).unwrap();
+    assert_eq!((report.success, report.passed), (Some(true), 1), "{}", report.to_text());
+    assert!(report.notes.iter().any(|note| note.contains("-run=TestB")), "{}", report.to_text());
+    let report = sample.try_run(&RunTests::new().env("GOFLAGS", "-mod=mod -run=Test")).unwrap();
+    assert_eq!((report.success, report.failed), (Some(false), 1), "{}", report.to_text());
+    let report = sample.try_run(&RunTests::new().env("GOFLAGS", "-mod=mod")).unwrap();
+    assert!(!report.notes.iter().any(|note| note.contains("GOFLAGS")), "{}", report.to_text());
 }
 
 #[test]

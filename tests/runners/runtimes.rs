@@ -168,3 +168,28 @@ fn each_command_of_bun_counts_and_only_is_told() {
     let note = "only 1 tests ran because of `.only` (only.test.js:2); bun does not tell of the others";
     assert!(report["notes"].as_array().unwrap().contains(&json!(note)), "{report}");
 }
+
+#[test]
+fn files_that_a_setting_of_deno_or_bun_leaves_out_are_told() {
+    let left_out = |report: &Value, file: &str| {
+        assert_eq!((&report["success"], &report["passed"]), (&json!(true), &json!(1)), "{report}");
+        assert_eq!(report["not_run"][0]["what"], json!([file]), "{report}");
+    };
+    if let Some(folder) = folder(".nodes/node_modules/deno/deno") {
+        let settings = r#"{"test":{"exclude":["old/"]},"tasks":{"test":"deno test"}}"#;
+        let project = Project::with([("deno.json", settings), ("a_test.ts", "Deno.test('a', () => {});\n")]);
+        project.write("old/b_test.ts", "Deno.test('b', () => { throw 1; });\n");
+        left_out(&run(&project, &folder, json!({})).0, "old/b_test.ts");
+    }
+    if let Some(folder) = folder(".runners/managers/node_modules/bun/bin/bun") {
+        let programs = Project::empty();
+        std::os::unix::fs::symlink(folder.join("bun"), programs.join("bun")).unwrap();
+        let project =
+            Project::with([("package.json", r#"{"scripts":{"test":"bun test"}}"#), ("bun.lock", "")]);
+        project.write("bunfig.toml", "[test]\nroot = \"src\"\n");
+        project.write("src/a.test.ts", "import { test } from 'bun:test';\ntest('a', () => {});\n");
+        project
+            .write("tests/b.test.ts", "import { test } from 'bun:test';\ntest('b', () => { throw 1; });\n");
+        left_out(&run(&project, programs.path(), json!({})).0, "tests/b.test.ts");
+    }
+}

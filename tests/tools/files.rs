@@ -266,6 +266,16 @@ fn one_file_that_cannot_be_read_does_not_hide_the_others() {
 }
 
 #[test]
+fn globs_that_match_more_files_than_one_call_reads_are_an_error_with_their_number() {
+    let names: Vec<String> = (0..101).map(|number| format!("many/{number}.txt")).collect();
+    let (_project, mut wire) = serve(names.iter().map(|name| (name.as_str(), "x\n")));
+    let said = wire.failure("read_multiple_files", json!({"paths": ["many/*.txt"]}));
+    assert!(said.contains("101 files") && said.contains("at most 100"), "{said}");
+    let text = wire.text("read_multiple_files", json!({"paths": ["many/1*.txt"]}));
+    assert_eq!(text.matches("==> many/").count(), 12, "{text}");
+}
+
+#[test]
 fn a_folder_that_is_removed_while_it_is_served_is_an_error_and_not_the_end() {
     let (project, mut wire) = serve([("a.txt", "a\n")]);
     wire.text("read_file", json!({"path": "a.txt"}));

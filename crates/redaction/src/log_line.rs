@@ -4,7 +4,7 @@
 //! A log holds values and hardly any code, so a literal behind a telling name is taken for what the name says. Words that
 //! stand for a value (`password=None`, `password=[FILTERED]`), types and names of fields are not.
 
-use crate::log_secret::{kind_of, log_name};
+use crate::log_secret::{LogName, kind_of, kind_of_whole, log_name};
 use crate::named_values;
 use crate::randomness::MAX_JUDGED_BYTES;
 use crate::secret_name::MAX_NAME_BYTES;
@@ -13,7 +13,7 @@ use crate::token_runs::{ALNUM, is};
 
 /// Returns the kind of secret that a member of a log entry holds.
 pub(crate) fn member(name: &str, value: &str) -> Option<&'static str> {
-    named_values::member(name, value).or_else(|| kind_of(log_name(name.as_bytes())?, value.as_bytes(), false))
+    named_values::member(name, value).or_else(|| kind_of_whole(log_name(name.as_bytes())?, value.as_bytes()))
 }
 
 /// Adds the secrets of `bytes`, which are lines of a log.
@@ -48,6 +48,8 @@ fn at_sign(bytes: &[u8], at: usize) -> Option<SecretSpan> {
     start += usize::from(quote.is_some());
     let is_end = |byte: &u8| match quote {
         Some(quote) => *byte == quote || *byte == b'\\' || byte.is_ascii_control(),
+        // The value of a header reaches to the end of its line.
+        None if name == LogName::Cookie => byte.is_ascii_control() || matches!(byte, b'"' | b'\'' | b'\\'),
         None => {
             byte.is_ascii_whitespace()
                 || byte.is_ascii_control()
@@ -60,6 +62,6 @@ fn at_sign(bytes: &[u8], at: usize) -> Option<SecretSpan> {
     let in_text = is_colon && quote.is_none();
     // A sentence ends with its sign.
     let value = if in_text { value.strip_suffix(b".").unwrap_or(value) } else { value };
-    let kind = kind_of(name, value, in_text)?;
+    let kind = if quote.is_some() { kind_of_whole(name, value) } else { kind_of(name, value, in_text) }?;
     Some(SecretSpan { start, end: start + value.len(), kind })
 }

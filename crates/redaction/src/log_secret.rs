@@ -12,7 +12,48 @@ pub(crate) enum LogName {
     Password,
     Secret,
     Session,
+    /// A header with cookies.
+    Cookie,
+    Key,
 }
+
+/// Words of a sentence about a password, which stands in its place: `must be at least 8 characters`.
+const SENTENCE_WORDS: [&str; 34] = [
+    "a",
+    "an",
+    "and",
+    "are",
+    "at",
+    "be",
+    "been",
+    "can",
+    "cannot",
+    "can't",
+    "characters",
+    "contain",
+    "does",
+    "doesn't",
+    "for",
+    "has",
+    "have",
+    "in",
+    "is",
+    "least",
+    "long",
+    "match",
+    "must",
+    "not",
+    "of",
+    "or",
+    "please",
+    "short",
+    "should",
+    "the",
+    "to",
+    "too",
+    "was",
+    "with",
+];
 
 /// Words that a log has in the place of a password.
 const WORDS: [&str; 49] = [
@@ -80,6 +121,8 @@ pub(crate) fn log_name(name: &[u8]) -> Option<LogName> {
         () if ends(&["sessionid", "sessid"]) || matches!(flat.as_slice(), b"sid" | b"connectsid") => {
             Some(LogName::Session)
         }
+        () if matches!(flat.as_slice(), b"cookie" | b"setcookie") => Some(LogName::Cookie),
+        () if ends(&["apikey"]) => Some(LogName::Key),
         () => None,
     }
 }
@@ -104,6 +147,15 @@ pub(crate) fn kind_of(name: LogName, value: &[u8], in_text: bool) -> Option<&'st
             let is_user = value.starts_with(b"S-1-");
             let is_long = value.len() >= if letters { 8 } else { 16 };
             ("session", is_id && digits && is_long && !is_user)
+        }
+        LogName::Cookie => {
+            let content = value.split(|byte| *byte == b'=').nth(1).unwrap_or_default();
+            let is_written = content.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+            ("cookie", content.len() >= 6 && is_written && !is_template(content))
+        }
+        LogName::Key => {
+            let is_key = value.iter().all(|byte| is(*byte, ALNUM));
+            ("api-key", is_key && letters && digits && value.len() >= 8)
         }
         LogName::Password | LogName::Secret => {
             let is_mixed = letters && digits && value.len() >= 8;
@@ -136,10 +188,44 @@ pub(crate) fn kind_of(name: LogName, value: &[u8], in_text: bool) -> Option<&'st
     is_secret.then_some(kind)
 }
 
+/// Returns the kind of secret that `value` is behind `name`, whose beginning and end are known: a passphrase has blanks.
+pub(crate) fn kind_of_whole(name: LogName, value: &[u8]) -> Option<&'static str> {
+    if matches!(name, LogName::Password | LogName::Secret) && value.contains(&b' ') {
+        return is_passphrase(name, value).then_some(match name {
+            LogName::Password => "password",
+            _ => "secret",
+        });
+    }
+    kind_of(name, value, false)
+}
+
+/// Returns whether `value`, which has blanks, is a passphrase and no sentence about one.
+fn is_passphrase(name: LogName, value: &[u8]) -> bool {
+    if !(6..=MAX_JUDGED_BYTES).contains(&value.len()) || is_template(value) {
+        return false;
+    }
+    let lower = value.to_ascii_lowercase();
+    let words: Vec<&[u8]> = lower
+        .split(|byte| *byte == b' ')
+        .map(|word| word.strip_suffix(b".").unwrap_or(word))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let is_one_of = |list: &[&str], word: &[u8]| list.iter().any(|known| word == known.as_bytes());
+    let is_sentence = words.iter().any(|word| is_one_of(&SENTENCE_WORDS, word));
+    let told = words.iter().filter(|word| is_one_of(&WORDS, word)).count();
+    let digits = value.iter().any(u8::is_ascii_digit);
+    let is_text = value.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ' || !byte.is_ascii());
+    is_text
+        && words.len() > 1
+        && (digits || name == LogName::Password)
+        && !is_sentence
+        && told * 2 < words.len()
+}
+
 /// Returns the kind of secret that `value` is where no expression can stand: a password of letters alone is one there.
 pub(crate) fn word_kind(name: &[u8], value: &[u8]) -> Option<&'static str> {
     match log_name(name)? {
         LogName::Password => kind_of(LogName::Password, value, false),
-        LogName::Secret | LogName::Session => None,
+        LogName::Secret | LogName::Session | LogName::Cookie | LogName::Key => None,
     }
 }

@@ -29,6 +29,16 @@ pub enum Error {
     /// Two parameters contradict each other, or one is missing.
     #[error("{0}")]
     Parameters(&'static str),
+    /// The globs match more files than one call reads.
+    #[error(
+        "`paths` names {total} files, globs included, and one call reads at most {limit}; give narrower globs"
+    )]
+    TooManyPaths {
+        /// The number of files.
+        total: u64,
+        /// The largest number of files.
+        limit: usize,
+    },
     /// The first line asked for lies past the end.
     #[error("`{path}` has only {lines} lines, so there is no line {offset}")]
     PastEnd {

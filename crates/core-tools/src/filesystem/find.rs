@@ -82,6 +82,12 @@ pub struct FoundFiles {
     /// Remarks: what was left out and how to get it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The number of matching files that `.gitignore` names.
+    #[serde(skip)]
+    pub(super) ignored_files: u64,
+    /// The number of folders that could not be read.
+    #[serde(skip)]
+    pub(super) unreadable_folders: u64,
 }
 
 impl FoundFiles {
@@ -123,6 +129,7 @@ pub fn find_files(
             first: BinaryHeap::new(),
             total: 0,
             ignored: 0,
+            ignored_files: 0,
             folder: None,
             key: Vec::new(),
             path: PathBuf::new(),
@@ -130,6 +137,7 @@ pub fn find_files(
 
     let total: u64 = finders.iter().map(|finder| finder.total).sum();
     let ignored: u64 = finders.iter().map(|finder| finder.ignored).sum();
+    let ignored_files: u64 = finders.iter().map(|finder| finder.ignored_files).sum();
     let folder = finders.iter().filter_map(|finder| finder.folder.as_ref()).min().cloned();
     let mut keys: Vec<Vec<u8>> = finders.into_iter().flat_map(|finder| finder.first).collect();
     // Each thread kept the first of its own; the first of all are among them.
@@ -180,7 +188,7 @@ pub fn find_files(
     if unreadable_folders > 0 {
         notes.push(format!("{unreadable_folders} directories could not be read"));
     }
-    Ok(FoundFiles { paths, total, truncated, notes })
+    Ok(FoundFiles { paths, total, truncated, notes, ignored_files, unreadable_folders })
 }
 
 /// Collects what one thread finds: all is counted, the first in order are kept.
@@ -193,6 +201,8 @@ struct FileFinder<'a> {
     total: u64,
     /// The number of ignored entries that match, and of ignored folders, in which anything may.
     ignored: u64,
+    /// The number of the files among these.
+    ignored_files: u64,
     /// The sort key of the first folder that matches where files are wanted.
     folder: Option<Vec<u8>>,
     /// Buffers, reused for every entry.
@@ -210,6 +220,7 @@ impl WalkVisitor for FileFinder<'_> {
             self.kind == FindKind::Any || (self.kind == FindKind::File && entry.kind == PathKind::File);
         if is_folder || (is_wanted_kind && self.globs.match_entry(entry.name, &self.path)) {
             self.ignored += 1;
+            self.ignored_files += u64::from(!is_folder);
         }
     }
 

@@ -120,8 +120,14 @@ impl From<String> for FileToRead {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct MultipleFiles {
-    /// One for each path.
+    /// One for each path, and for each file that a glob matches.
     pub files: Vec<FileReadOutcome>,
+    /// Remarks: what the globs left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The path by which each of `files` was read.
+    #[serde(skip)]
+    read_paths: Vec<String>,
 }
 
 /// One file, or the reason that it could not be read.
@@ -145,18 +151,16 @@ impl MultipleFiles {
         self.files.iter().filter(|file| matches!(file, FileReadOutcome::Error { .. })).count()
     }
 
-    /// Masks the lines of private keys by what stands around them in the files.
+    /// Masks the lines of private keys by what stands around them in the files that were read.
     pub fn mask_key_lines(&mut self, workspace: &Workspace, redactor: &Redactor) {
-        for outcome in &mut self.files {
+        for (path, outcome) in self.read_paths.iter().zip(&mut self.files) {
             if let FileReadOutcome::File(file) = outcome {
-                // The path of the result counts, because one glob of the input stands for several files.
-                let path = file.path.clone();
-                file.mask_key_lines(workspace, &path, redactor);
+                file.mask_key_lines(workspace, path, redactor);
             }
         }
     }
 
-    /// Returns each file under a line `==> path <==`, as `head` and `tail` do.
+    /// Returns each file under a line `==> path <==`, as `head` and `tail` do, then the notes.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for file in &self.files {
@@ -175,6 +179,10 @@ impl MultipleFiles {
                 }
             }
         }
+        for (index, note) in self.notes.iter().enumerate() {
+            let space = if index == 0 { "\n" } else { "" };
+            text.push_str(&format!("{space}[{note}]\n"));
+        }
         text
     }
 }
@@ -186,7 +194,7 @@ impl MultipleFiles {
 /// shares to large files, whatever their order.
 ///
 /// # Errors
-/// No paths or too many, cancellation.
+/// No paths or too many, globs that match too many files, cancellation.
 pub fn read_multiple_files(
     workspace: &Workspace,
     input: &ReadMultipleFiles,
@@ -195,7 +203,7 @@ pub fn read_multiple_files(
     if input.paths.is_empty() || input.paths.len() > MAX_FILES {
         return Err(Error::Parameters("`paths` must name 1 to 100 files"));
     }
-    let paths = expand_globs(workspace, &input.paths, cancel)?;
+    let (paths, notes) = expand_globs(workspace, &input.paths, cancel)?;
     let read = |file: &FileToRead, max_bytes| {
         let path = workspace.locate(file.path()).map_err(Error::from);
         let read = path.and_then(|path| {
@@ -220,43 +228,61 @@ pub fn read_multiple_files(
             }
         }
     }
-    Ok(MultipleFiles { files })
+    let read_paths = paths.iter().map(|file| file.path().to_owned()).collect();
+    Ok(MultipleFiles { files, notes, read_paths })
 }
 
-/// Returns the files, with those that a glob matches in its place. A path that exists is no glob, and one that matches nothing
-/// stays, to be told as missing.
+/// Returns the files, with those that a glob matches in its place, and remarks on what the globs left out. A path that exists
+/// is no glob, and one that matches nothing stays, to be told as missing.
 fn expand_globs<'a>(
     workspace: &Workspace,
     paths: &'a [FileToRead],
     cancel: &CancellationToken,
-) -> Result<Vec<Cow<'a, FileToRead>>, Error> {
+) -> Result<(Vec<Cow<'a, FileToRead>>, Vec<String>), Error> {
     let mut expanded = Vec::new();
+    let mut notes = Vec::new();
+    // The files of a glob that has more than there is room for are counted and not listed.
+    let mut total = 0_u64;
     for file in paths {
-        let FileToRead::Path(path) = file else {
-            expanded.push(Cow::Borrowed(file));
-            continue;
+        let path = match file {
+            FileToRead::Path(path) if is_glob(workspace, path) => path,
+            FileToRead::Path(_) | FileToRead::Lines(_) => {
+                total += 1;
+                expanded.push(Cow::Borrowed(file));
+                continue;
+            }
         };
-        let is_glob = path.contains(['*', '{', '?', '['])
-            && !path.starts_with('/')
-            // Frameworks use brackets in names of files, such as `[id].tsx`, so that an existing path is taken as it
-            // stands.
-            && workspace.locate(path).is_ok_and(|path| !path.is_there());
         let mut search = FindFiles::new(path.as_str());
-        // One more than the limit, so that a glob which matches too many files is refused and not cut.
-        search.max_results = Some(MAX_FILES as i64 + 1);
-        let found = match is_glob {
-            true => find_files(workspace, &search, cancel)?.paths,
-            false => Vec::new(),
-        };
-        if found.is_empty() {
+        search.max_results = Some(MAX_FILES as i64);
+        let found = find_files(workspace, &search, cancel)?;
+        for (count, what) in [
+            (
+                found.ignored_files,
+                "matching files that .gitignore names are left out; read them by their paths",
+            ),
+            (found.unreadable_folders, "folders could not be read"),
+        ] {
+            if count > 0 {
+                notes.push(format!("`{}`: {count} {what}", shorten_path(path)));
+            }
+        }
+        total += found.total.max(1);
+        if found.paths.is_empty() {
             expanded.push(Cow::Borrowed(file));
         }
-        expanded.extend(found.into_iter().map(|path| Cow::Owned(FileToRead::Path(path))));
+        expanded.extend(found.paths.into_iter().map(|path| Cow::Owned(FileToRead::Path(path))));
     }
-    if expanded.len() > MAX_FILES {
-        return Err(Error::Parameters("`paths` matches more than 100 files; give narrower globs"));
+    match total <= MAX_FILES as u64 {
+        true => Ok((expanded, notes)),
+        false => Err(Error::TooManyPaths { total, limit: MAX_FILES }),
     }
-    Ok(expanded)
+}
+
+/// Returns whether `path` is a glob: a relative path with a wildcard, and no file has that name.
+fn is_glob(workspace: &Workspace, path: &str) -> bool {
+    path.contains(['*', '{', '?', '['])
+        && !path.starts_with('/')
+        && workspace.locate(path).is_ok_and(|path| !path.is_there())
 }
 
 #[cfg(feature = "context")]
@@ -393,14 +419,57 @@ mod tests {
         };
         assert_eq!(text(&["p/**/*.ts", "x*"]), "==> p/a.ts <==\na\n\n==> p/q/b.ts <==\nb\n\n==> x* <==\nx\n");
         assert!(text(&["p/*.py"]).contains("[error: `p/*.py` does not exist"), "{}", text(&["p/*.py"]));
-        for index in 0..101 {
+    }
+
+    #[test]
+    fn globs_of_more_files_than_one_call_reads_are_an_error_with_their_number() {
+        let project = ProjectFixture::with(&[("p/a.ts", "a\n")]);
+        for index in 0..100 {
             project.put(&format!("many/{index}"), "");
         }
-        for paths in [&["many/*"][..], &["many/*", "p/a.ts"]] {
+        let read = |paths: &[&str]| {
             let input = ReadMultipleFiles::new(paths.iter().copied());
-            let error = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap_err();
-            assert!(error.to_string().contains("more than 100 files"), "{error}");
+            read_multiple_files(&project.workspace, &input, &project.cancel)
+        };
+        assert_eq!(read(&["many/*"]).unwrap().files.len(), 100);
+        for paths in [["many/*", "p/a.ts"].as_slice(), &["many/*", "*/[a].ts"], &["many/*", "p/gone*"]] {
+            let error = read(paths).unwrap_err().to_string();
+            assert!(error.contains("101 files") && error.contains("at most 100"), "{paths:?}: {error}");
         }
+        project.put("many/more", "");
+        let error = read(&["many/*"]).unwrap_err().to_string();
+        assert!(error.contains("101 files") && error.contains("at most 100"), "{error}");
+    }
+
+    #[test]
+    fn files_that_a_glob_left_out_because_of_gitignore_are_told() {
+        let project =
+            ProjectFixture::with(&[(".gitignore", "*.gen.ts\n"), ("p/a.ts", "a\n"), ("p/b.gen.ts", "b\n")]);
+        let input = ReadMultipleFiles::new(["p/*.ts", "p/a.ts"]);
+        let text = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap().to_text();
+        assert!(
+            text.starts_with(
+                "==> p/a.ts <==\na\n\n==> p/a.ts <==\na\n\n[`p/*.ts`: 1 matching files that .gitignore"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_line_of_a_key_is_masked_in_a_file_that_a_glob_matched() {
+        let label = ["PRIVATE", "KEY"].join(" ");
+        let body = "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789abcdefghijklmnopqrstuvwxyz0+\n".repeat(20);
+        // Too large to be shown whole beside the other file, so that the beginning of the key is not in the answer.
+        let key = format!("-----BEGIN {label}-----\n{body}-----END {label}-----\n");
+        let project = ProjectFixture::with(&[("k/a.txt", "a\n".to_owned()), ("k/b.pem", key)]);
+        let mut paths = vec![FileToRead::from("k/*.txt"), FileToRead::from("k/a*")];
+        paths.push(FileToRead::lines("k/b.pem", 5, 3));
+        let input = ReadMultipleFiles::new(paths);
+        let mut read = read_multiple_files(&project.workspace, &input, &project.cancel).unwrap();
+        assert!(read.to_text().contains("AbCdEf"), "{}", read.to_text());
+        read.mask_key_lines(&project.workspace, &Redactor::new(Default::default()).unwrap());
+        assert!(!read.to_text().contains("AbCdEf"), "{}", read.to_text());
+        assert!(read.to_text().contains("[redacted:private-key]"), "{}", read.to_text());
     }
 
     #[cfg(feature = "context")]

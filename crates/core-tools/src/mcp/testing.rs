@@ -52,7 +52,7 @@ struct RunTestsInput {
     failed_only: bool,
     /// The runner, such as pytest, cargo, nextest or jest. Default: found from the project's files.
     runner: Option<String>,
-    /// The time limit of the whole run in milliseconds. Default: 600000.
+    /// The time limit of the whole run in milliseconds. Default: 600000, or the maximum where that is less.
     #[schemars(range(min = 1, max = 86_400_000))]
     timeout_ms: Option<u64>,
     /// The form of the answer. Default: json.

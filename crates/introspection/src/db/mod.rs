@@ -10,7 +10,7 @@
 //! use std::sync::Arc;
 //!
 //! let databases = Databases::new(Arc::new(Workspace::new([folder.path()])?));
-//! let query = DbBridge::new(Action::Query).payload("SELECT 1 AS n");
+//! let query = DbBridge::new(DbAction::Query).payload("SELECT 1 AS n");
 //! let answer = serde_json::to_value(databases.run(&query, &Default::default()).await?)?;
 //! assert_eq!(answer["rows"], serde_json::json!([{"n": 1}]));
 //!

@@ -231,7 +231,34 @@ async fn query(connection: &mut MySqlConnection, request: &DbBridge) -> Result<Q
         rows.add_note(time_zone_note(connection).await?);
     }
     collect(connection, execute_sql, &mut rows).await.map_err(failed)?;
+    // Of more rows than are answered, the rest would have to be read first.
+    if !rows.is_full() {
+        if let Some(note) = warnings(connection).await? {
+            rows.add_note(note);
+        }
+    }
     Ok(rows.finish())
+}
+
+/// Returns a note on the warnings of the last statement, if there are any: a value that was changed on its way into a column
+/// or in an expression.
+async fn warnings(connection: &mut MySqlConnection) -> Result<Option<String>, Error> {
+    /// The number of warnings that a note names.
+    const MAX_NAMED: usize = 5;
+    let found = sqlx::raw_sql("SHOW WARNINGS").fetch_all(&mut *connection).await.map_err(Error::engine)?;
+    let mut named: Vec<String> = found
+        .iter()
+        .map(|row| {
+            let part = |index| text(row, index).unwrap_or_default();
+            format!("{} ({})", part(2), part(1))
+        })
+        .collect();
+    // The server repeats some when it prepares a statement.
+    named.dedup();
+    let count = named.len();
+    named.truncate(MAX_NAMED);
+    let more = if count > MAX_NAMED { format!("; and {} more", count - MAX_NAMED) } else { String::new() };
+    Ok((count > 0).then(|| format!("the server warns: {}{more}", named.join("; "))))
 }
 
 async fn explain(connection: &mut MySqlConnection, request: &DbBridge) -> Result<QueryRows, Error> {
@@ -257,7 +284,7 @@ async fn seed(
 ) -> Result<SeedReport, Error> {
     let statement = request.statement()?;
     let failed = |error| translate(error, statement, DbAction::Seed);
-    let (_, parameters) = describe(connection, statement).await.map_err(failed)?;
+    let (columns, parameters) = describe(connection, statement).await.map_err(failed)?;
     // EXPLAIN accepts statements that select, insert, replace, update or delete rows, and nothing else. It needs the
     // format: without one it also accepts the name of a table, and `COMMIT` would be one.
     let explainable = check_within(connection, "EXPLAIN FORMAT=JSON", statement, "").await;
@@ -266,7 +293,7 @@ async fn seed(
     {
         return Err(not_permitted(statement, DbAction::Seed));
     }
-    let outcome = run_seed(connection, request, statement, parameters).await;
+    let outcome = run_seed(connection, request, statement, (columns, parameters)).await;
     // BENCHMARK and SLEEP that are interrupted return a value, and the statement goes on with that.
     let outcome = match outcome {
         Ok(_) if cancel.is_cancelled() => Err(Error::Cancelled),
@@ -297,45 +324,55 @@ async fn run_seed(
     connection: &mut MySqlConnection,
     request: &DbBridge,
     statement: &str,
-    parameters: usize,
+    (columns, parameters): (Vec<Column>, usize),
 ) -> Result<SeedReport, Error> {
     let mut report = SeedReport { dry_run: request.dry_run, ..SeedReport::default() };
+    let mut returned = RowCollector::new(columns, request.row_limit()?);
+    let failed = |error| translate(error, statement, DbAction::Seed);
     for list in request.parameters()? {
         let execute_sql = prepare(connection, statement, list, parameters).await?;
-        let (affected, last_insert_id) = run_change(connection, execute_sql)
-            .await
-            .map_err(|error| translate(error, statement, DbAction::Seed))?;
+        let (affected, returned_rows, mut last_insert_id) =
+            run_change(connection, execute_sql, &mut returned).await.map_err(failed)?;
+        let note = warnings(connection).await?.filter(|note| !report.notes.contains(note));
+        report.notes.extend(note);
         report.affected += affected;
+        // After rows, which are those of RETURNING, the server sends neither number nor key.
+        if returned_rows > 0 && affected == 0 {
+            report.affected += returned_rows;
+            let id = sqlx::raw_sql("SELECT LAST_INSERT_ID()").fetch_one(&mut *connection).await;
+            let id = id.map_err(Error::engine)?;
+            last_insert_id = text(&id, 0).and_then(|id| id.parse().ok()).unwrap_or_default();
+        }
         // The server sends 0 if the statement generated no key.
         report.last_insert_id = i64::try_from(last_insert_id).ok().filter(|id| *id != 0);
     }
+    report.add_returned(returned);
     Ok(report)
 }
 
-/// Runs a statement that changes rows, and returns their number and the key that was generated.
+/// Runs a statement that changes rows, and returns their number, the number of rows that it returned, and the key that was
+/// generated.
 async fn run_change(
     connection: &mut MySqlConnection,
     execute_sql: String,
-) -> Result<(u64, u64), sqlx::Error> {
-    let (mut affected, mut last_insert_id, mut returned) = (0, 0, 0);
-    let mut results = sqlx::raw_sql(AssertSqlSafe(execute_sql)).fetch_many(&mut *connection);
+    returned: &mut RowCollector,
+) -> Result<(u64, u64, u64), sqlx::Error> {
+    let (mut affected, mut last_insert_id, mut returned_rows) = (0, 0, 0);
+    let mut results = sqlx::raw_sql(AssertSqlSafe(execute_sql)).fetch_many(connection);
     while let Some(result) = results.try_next().await? {
         match result {
             Either::Left(done) => {
                 affected += done.rows_affected();
                 last_insert_id = done.last_insert_id();
             }
-            Either::Right(_) => returned += 1,
+            Either::Right(row) => {
+                returned_rows += 1;
+                // A full answer takes no more rows; the statement goes on.
+                returned.push((0..row.len()).map(|index| cell(&row, index)));
+            }
         }
     }
-    drop(results);
-    // After rows, which are those of RETURNING, the server sends neither number nor key.
-    if returned > 0 && affected == 0 {
-        affected = returned;
-        let id = sqlx::raw_sql("SELECT LAST_INSERT_ID()").fetch_one(connection).await?;
-        last_insert_id = text(&id, 0).and_then(|id| id.parse().ok()).unwrap_or_default();
-    }
-    Ok((affected, last_insert_id))
+    Ok((affected, returned_rows, last_insert_id))
 }
 
 /// Takes the changes of the transaction back. Returns false if some of them remain: tables without transactions, such as

@@ -18,7 +18,7 @@ use super::{DbAction, DbBridge, Error, QueryRows, ResultColumn};
 use futures_util::TryStreamExt;
 use serde_json::Value;
 use session::restore_settings;
-use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgConnectOptions, PgConnection, PgTypeInfo};
+use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgConnectOptions, PgConnection, PgRow, PgTypeInfo};
 use sqlx::{
     Arguments, AssertSqlSafe, ConnectOptions, Connection, Either, Encode, Executor, Postgres, Row, Statement,
 };
@@ -266,17 +266,10 @@ async fn query(
     let parameters = request.parameters()?;
     let arguments =
         arguments(connection, parameters.first().copied().unwrap_or_default(), &described.parameters).await?;
-    let (mut selected, mut aliases) = (Vec::new(), Vec::new());
-    for (index, (_, kind)) in described.columns.iter().enumerate() {
-        // Columns are named by position: two may have one name, and a name may need quotes.
-        selected.push(expression(*kind, index));
-        aliases.push(format!("c{index}"));
-    }
-    let aliases = if aliases.is_empty() { String::new() } else { format!("({})", aliases.join(", ")) };
+    let (selected, aliases) = selected_columns(&described);
     // On lines of its own: a line comment at its end does not swallow the parenthesis.
     let wrapped = format!(
-        "SELECT {} FROM (\n{statement}\n) AS coretools{aliases} LIMIT {}",
-        selected.join(", "),
+        "SELECT {selected} FROM (\n{statement}\n) AS coretools{aliases} LIMIT {}",
         // One more than is answered, to know that there are more.
         limit + 1
     );
@@ -294,12 +287,7 @@ async fn query(
             Ok(None) => break,
             Err(error) => return Err(translate(Error::engine(error), statement, DbAction::Query)),
         };
-        let cells =
-            kinds.iter().enumerate().map(|(index, kind)| match row.try_get::<Option<String>, _>(index) {
-                Ok(text) => text.map_or_else(ValueCell::null, |text| cell(*kind, &text)),
-                Err(error) => ValueCell::unreadable(&error),
-            });
-        if !rows.push(cells) {
+        if !rows.push(cells(&row, &kinds)) {
             break;
         }
     }
@@ -538,19 +526,73 @@ async fn seed(
     }
     refuse_acting_functions(connection, statement, DbAction::Seed).await?;
     let mut report = SeedReport { dry_run: request.dry_run, ..SeedReport::default() };
+    let failed = |error| translate(Error::engine(error), statement, DbAction::Seed);
+    let selected = match described.columns.is_empty() {
+        true => None,
+        false => select_returned(connection, statement, &described).await?,
+    };
+    if selected.is_none() && !described.columns.is_empty() {
+        report
+            .notes
+            .push("the rows that the statement returned are not shown; without WITH they are".to_owned());
+    }
+    let kinds: Vec<Option<u32>> = described.columns.iter().map(|(_, kind)| *kind).collect();
+    let columns = described.columns.into_iter().map(|(column, _)| column).collect();
+    let mut returned = RowCollector::new(columns, request.row_limit()?);
     for list in request.parameters()? {
         let arguments = arguments(connection, list, &described.parameters).await?;
-        let result = sqlx::query_with(AssertSqlSafe(statement), arguments).execute(&mut *connection).await;
-        report.affected += result
-            .map_err(|error| translate(Error::engine(error), statement, DbAction::Seed))?
-            .rows_affected();
+        let Some(selected) = &selected else {
+            let query = sqlx::query_with(AssertSqlSafe(statement), arguments);
+            report.affected += query.execute(&mut *connection).await.map_err(failed)?.rows_affected();
+            continue;
+        };
+        let mut rows = sqlx::query_with(AssertSqlSafe(selected.as_str()), arguments).fetch(&mut *connection);
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            report.affected += 1;
+            // A full answer takes no more rows; the statement goes on.
+            returned.push(cells(&row, &kinds));
+        }
     }
+    report.add_returned(returned);
     // A function may have taken the request to stop for something else, and gone on with other values.
     if cancel.is_cancelled() {
         return Err(Error::Cancelled);
     }
     execute(connection, if request.dry_run { "ROLLBACK" } else { "COMMIT" }).await?;
     Ok(report)
+}
+
+/// Returns the statement that runs `statement` and selects the rows that it returns, as text. `None` if the server does not
+/// accept that: a statement with a WITH of its own that changes rows can only stand alone.
+async fn select_returned(
+    connection: &mut PgConnection,
+    statement: &str,
+    described: &StatementDescription,
+) -> Result<Option<String>, Error> {
+    let (selected, aliases) = selected_columns(described);
+    let wrapped = format!("WITH coretools{aliases} AS (\n{statement}\n) SELECT {selected} FROM coretools");
+    execute(connection, "SAVEPOINT coretools_returned").await?;
+    let is_accepted = describe(connection, &wrapped).await.is_ok();
+    execute(connection, "ROLLBACK TO SAVEPOINT coretools_returned").await?;
+    Ok(is_accepted.then_some(wrapped))
+}
+
+/// Returns the expressions that select the columns as text, and the names by which these take them, in parentheses.
+fn selected_columns(described: &StatementDescription) -> (String, String) {
+    // Columns are named by position: two may have one name, and a name may need quotes.
+    let kinds = described.columns.iter().map(|(_, kind)| *kind).enumerate();
+    let selected: Vec<String> = kinds.map(|(index, kind)| expression(kind, index)).collect();
+    let aliases: Vec<String> = (0..selected.len()).map(|index| format!("c{index}")).collect();
+    let aliases = if aliases.is_empty() { String::new() } else { format!("({})", aliases.join(", ")) };
+    (selected.join(", "), aliases)
+}
+
+/// Converts the values of a row, which the server has written as text.
+fn cells<'r>(row: &'r PgRow, kinds: &'r [Option<u32>]) -> impl Iterator<Item = ValueCell> + 'r {
+    kinds.iter().enumerate().map(|(index, kind)| match row.try_get::<Option<String>, _>(index) {
+        Ok(text) => text.map_or_else(ValueCell::null, |text| cell(*kind, &text)),
+        Err(error) => ValueCell::unreadable(&error),
+    })
 }
 
 // <https://www.postgresql.org/docs/current/errcodes-appendix.html>

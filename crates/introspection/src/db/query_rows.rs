@@ -15,7 +15,7 @@ pub struct QueryRows {
     pub columns: Vec<ResultColumn>,
     /// The number of rows in this answer.
     pub row_count: usize,
-    /// There are more rows than these.
+    /// Parts of the answer were cut: there are more rows, or a value is longer. `notes` say which.
     pub truncated: bool,
     /// The duration, in milliseconds.
     pub elapsed_ms: u64,
@@ -86,6 +86,12 @@ impl RowCollector {
         self.rows.notes.push(note.into());
     }
 
+    #[cfg(feature = "mysql")]
+    /// Returns true if a row was dropped.
+    pub(super) fn is_full(&self) -> bool {
+        self.rows.truncated
+    }
+
     /// Returns the rows, with notes on everything that was cut.
     pub(super) fn finish(mut self) -> QueryRows {
         self.rows.row_count = self.rows.rows.len();
@@ -97,6 +103,7 @@ impl RowCollector {
             self.rows.notes.push(format!("there are more than {} rows: see `limit`", self.row_limit));
         }
         if self.truncated_values > 0 {
+            self.rows.truncated = true;
             self.rows
                 .notes
                 .push(format!("{} values are cut; use substr() for the rest", self.truncated_values));

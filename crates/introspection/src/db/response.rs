@@ -1,8 +1,10 @@
 //! The answers of `db_bridge`.
 
+use super::query_rows::RowCollector;
 use super::{DatabaseSchema, QueryRows};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 /// The answer to one request.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -47,6 +49,15 @@ pub struct SeedReport {
     /// The last key that was generated, for engines that report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_insert_id: Option<i64>,
+    /// The rows that the statement returned, as `INSERT … RETURNING` does.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<Map<String, Value>>,
+    /// Parts of `rows` were cut: there are more rows, or a value is longer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Notes: the parts of `rows` that were cut, and warnings of the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// The change was rolled back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
@@ -55,4 +66,14 @@ pub struct SeedReport {
     pub database: Option<String>,
     /// The duration, in milliseconds.
     pub elapsed_ms: u64,
+}
+
+impl SeedReport {
+    /// Adds the rows that the statement returned.
+    pub(super) fn add_returned(&mut self, returned: RowCollector) {
+        let QueryRows { rows, truncated, notes, .. } = returned.finish();
+        self.rows = rows;
+        self.truncated = truncated;
+        self.notes.extend(notes);
+    }
 }

@@ -63,7 +63,11 @@ pub(super) fn parse(bytes: &[u8], head: LogEntryHead, reference: LogTime) -> Par
         let message = message::to_plain_text_lines(message.as_bytes());
         return finish(LogEntryParts { level, timestamp: time, message, fields, malformed: false }, &[]);
     }
-    let mut lines = bytes.split(|byte| *byte == b'\n');
+    // A carriage return ends a line of text too. In JSON it is white space.
+    let is_text = matches!(head.format, LineFormat::Text | LineFormat::Logfmt | LineFormat::Unrecognized);
+    let mut lines = bytes.split(|byte| *byte == b'\n').flat_map(move |line| {
+        line.strip_suffix(b"\r").unwrap_or(line).split(move |byte| is_text && *byte == b'\r')
+    });
     let raw = trim_start(lines.next().unwrap_or_default());
     let wrapped = container::open(raw);
     let mut first = Cow::Borrowed(raw);
@@ -230,9 +234,9 @@ fn finish(mut parts: LogEntryParts, rest: &[String]) -> ParsedEntry {
 
 /// Reduces `fields` to the size limit: cuts long texts first, then drops the last members.
 fn limit_fields(fields: &mut Map<String, Value>) {
-    // The serialized size is what counts against the page.
+    // The serialized size is what counts against the page. Most entries are so small that a bound of it decides.
     let size = |fields: &Map<String, Value>| Value::Object(fields.clone()).to_string().len();
-    if size(fields) <= MAX_CONTENT_BYTES {
+    if largest_size(fields) <= MAX_CONTENT_BYTES || size(fields) <= MAX_CONTENT_BYTES {
         return;
     }
     // Long texts are cut before whole fields are dropped, because the name of a field says something too.
@@ -253,6 +257,20 @@ fn limit_fields(fields: &mut Map<String, Value>) {
         kept.insert("...".to_owned(), format!("{left_out} fields left out").into());
     }
     *fields = kept;
+}
+
+/// Returns the largest number of bytes that `fields` may have as JSON.
+fn largest_size(fields: &Map<String, Value>) -> usize {
+    // An escaped control character has six bytes, and no number more than 32.
+    fn value_size(value: &Value) -> usize {
+        match value {
+            Value::String(text) => 6 * text.len() + 2,
+            Value::Array(values) => values.iter().map(|value| value_size(value) + 1).sum::<usize>() + 2,
+            Value::Object(members) => largest_size(members),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 32,
+        }
+    }
+    fields.iter().map(|(name, value)| 6 * name.len() + 4 + value_size(value)).sum::<usize>() + 2
 }
 
 fn shorten_value(value: &mut Value) {
@@ -311,6 +329,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_bound_of_the_size_is_never_below_the_size(texts in prop::collection::vec("(?s).{0,20}", 0..6), number in any::<f64>()) {
+            let mut fields: Map<String, Value> = texts.iter().map(|text| (text.clone(), text.as_str().into())).collect();
+            fields.insert("list".to_owned(), serde_json::json!([texts, number, i64::MIN, null, { "a": texts }]));
+            prop_assert!(largest_size(&fields) >= Value::Object(fields.clone()).to_string().len());
+        }
+
         #[test]
         fn no_bytes_panic(
             bytes in prop::collection::vec(any::<u8>(), 0..200),

@@ -39,6 +39,8 @@ pub(super) struct LogFile {
     pub(super) id: FileId,
     pub(super) modified: Option<SystemTime>,
     encoding: LogEncoding,
+    /// True if its name is that of a link.
+    is_link: bool,
 }
 
 /// The files of a source that are read, oldest first, and those that are not.
@@ -51,6 +53,17 @@ pub(super) struct LogSourceFiles {
     is_scan_cut: bool,
     /// The names of files of the source that are in a form that is not read.
     unread: Vec<String>,
+    /// The files of the source that cannot be opened, each with the reason.
+    failed: Vec<String>,
+}
+
+/// Names the first few of `items`, and counts the others.
+fn first_of(items: &[String], separator: &str) -> String {
+    let named: Vec<&str> = items.iter().take(5).map(String::as_str).collect();
+    match items.len() - named.len() {
+        0 => named.join(separator),
+        count => format!("{} and {count} more", named.join(separator)),
+    }
 }
 
 impl LogSourceFiles {
@@ -70,15 +83,13 @@ impl LogSourceFiles {
             ));
         }
         if !self.unread.is_empty() {
-            let named: Vec<&str> = self.unread.iter().take(5).map(String::as_str).collect();
-            let more = match self.unread.len() - named.len() {
-                0 => String::new(),
-                count => format!(" and {count} more"),
-            };
             notes.push(format!(
-                "not read: {}{more}; only plain files and .gz are, and names that end in a number or a date",
-                named.join(", ")
+                "not read: {}; only plain files and .gz are, and names that end in a number or a date",
+                first_of(&self.unread, ", ")
             ));
+        }
+        if !self.failed.is_empty() {
+            notes.push(format!("not read, because of an error: {}", first_of(&self.failed, "; ")));
         }
         notes
     }
@@ -166,6 +177,11 @@ impl LogSource {
         };
         let (mut paths, _) = self.matching_paths(base, matcher, *max_depth)?;
         paths.retain(|path| !is_packed(&path.display_path()));
+        // `current.log` of a program that begins a file each day: its entries come from the file that it leads to.
+        let targets: Vec<Option<String>> = paths.iter().map(link_target).collect();
+        let names: Vec<String> = paths.iter().map(ConfinedPath::display_path).collect();
+        let mut targets = targets.into_iter();
+        paths.retain(|_| !targets.next().flatten().is_some_and(|target| names.contains(&target)));
         let name = |path: &ConfinedPath| Some(path.relative().file_name()?.to_str()?.to_owned());
         let names: Vec<(Option<&Path>, Option<String>)> =
             paths.iter().map(|path| (path.relative().parent(), name(path))).collect();
@@ -215,6 +231,7 @@ impl LogSource {
     /// Opens the file at `path` and those that were rotated away from it.
     fn rotated(&self, path: &ConfinedPath) -> Result<LogSourceFiles, Error> {
         let (mut found, mut older_files, mut unread) = (Vec::new(), 0, Vec::new());
+        let mut failed = Vec::new();
         if let (Some(parent), Some(name)) = (path.parent(), path.relative().file_name())
             && let Ok(folder) = parent.open_folder()
         {
@@ -233,8 +250,8 @@ impl LogSource {
             names.sort();
             older_files = names.len().saturating_sub(MAX_FILES);
             names.drain(..older_files);
-            // A file that vanishes between listing and opening was rotated once more: the next listing has it.
-            found.extend(names.iter().filter_map(|(_, name)| open(&parent.join(name).ok()?).ok()));
+            let paths = names.iter().filter_map(|(_, name)| parent.join(name).ok());
+            found.extend(paths.filter_map(|path| open_or_note(&path, &mut failed)));
         }
         match open(path) {
             Ok(file) => found.push(file),
@@ -251,7 +268,7 @@ impl LogSource {
             new
         });
         found.reverse();
-        Ok(LogSourceFiles { files: found, older_files, is_scan_cut: false, unread })
+        Ok(LogSourceFiles { files: found, older_files, is_scan_cut: false, unread, failed })
     }
 
     /// Opens the files beneath `base` that match.
@@ -271,15 +288,29 @@ impl LogSource {
             }
             is_read
         });
-        let mut files: Vec<LogFile> = paths.iter().filter_map(|path| open(path).ok()).collect();
+        let mut failed = Vec::new();
+        let mut files: Vec<LogFile> =
+            paths.iter().filter_map(|path| open_or_note(path, &mut failed)).collect();
+        if files.is_empty() && !failed.is_empty() {
+            let reason = format!("none of its files can be read: {}", first_of(&failed, "; "));
+            return Err(Error::Argument { parameter: "source", reason });
+        }
         if files.is_empty() {
             let path = self.name.clone();
             return Err(Error::NotFound { path, hint: "; no file matches it. Name a file or glob with `source`, or set LOG_PATH or `logs.sources` for the server".to_owned() });
         }
+        // A link to another file of the glob has no entries of its own.
+        let mut seen: Vec<FileId> = Vec::new();
+        files.sort_by_cached_key(|file| (file.is_link, file.display_path.clone()));
+        files.retain(|file| {
+            let is_new = !seen.contains(&file.id) || file.id == FileId::default();
+            seen.push(file.id);
+            is_new
+        });
         files.sort_by(|a, b| (a.modified, &a.display_path).cmp(&(b.modified, &b.display_path)));
         let older_files = files.len().saturating_sub(MAX_FILES);
         files.drain(..older_files);
-        Ok(LogSourceFiles { files, older_files, is_scan_cut, unread })
+        Ok(LogSourceFiles { files, older_files, is_scan_cut, unread, failed })
     }
 
     /// Returns the paths beneath `base` that match, and true if there are more names than are looked at.
@@ -319,23 +350,78 @@ impl LogSource {
     }
 }
 
-/// The endings of the names of files that are compressed in a form that is not read.
-const PACKED_ENDINGS: [&str; 9] = [".xz", ".bz2", ".zst", ".lz4", ".lzma", ".br", ".zip", ".7z", ".Z"];
+/// The endings of the names of files that are packed in a form that is not read.
+const PACKED_ENDINGS: [&str; 12] =
+    [".xz", ".bz2", ".zst", ".lz4", ".lzma", ".br", ".zip", ".7z", ".Z", ".tgz", ".tar.gz", ".tar"];
 
-/// Returns whether the file with this name is compressed in a form that is not read.
+/// Returns whether the file with this name is packed in a form that is not read.
 fn is_packed(name: &str) -> bool {
     PACKED_ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// Returns whether `other` was rotated away from `name`, by its name, and is not read.
 fn is_unread_rotation(name: &str, other: &str) -> bool {
-    const KEPT_ENDINGS: [&str; 4] = [".old", ".bak", ".prev", "~"];
-    let strip = |endings: &[&str]| endings.iter().find_map(|ending| other.strip_suffix(ending));
-    if let Some(rest) = strip(&PACKED_ENDINGS) {
-        return rest == name || RotationKey::of(name, rest).is_some();
+    let (stem, extension) = stem_and_extension(name);
+    let is_rotated = |other: &str| RotationKey::of(name, other).is_some();
+    let packed = PACKED_ENDINGS.iter().find_map(|ending| other.strip_suffix(ending));
+    if packed.is_some_and(|rest| rest == name || is_rotated(rest)) {
+        return true;
     }
+    let other = packed.unwrap_or(other);
     let other = other.strip_suffix(".gz").unwrap_or(other);
-    KEPT_ENDINGS.iter().any(|ending| other.strip_suffix(ending) == Some(name))
+    // `app.log.old`, `app.log.bak.2`; `app.old`, `app.old.log`.
+    let behind = other.strip_prefix(name);
+    let behind_stem = other.strip_prefix(stem);
+    behind == Some("~")
+        || [behind, behind_stem, behind_stem.and_then(|rest| rest.strip_suffix(extension))]
+            .into_iter()
+            .flatten()
+            .any(is_kept_mark)
+}
+
+/// Returns whether `mark` is what programs add to the name of a file that they put aside: `.old`, `-prev`, `.bak.2`.
+fn is_kept_mark(mark: &str) -> bool {
+    const WORDS: [&str; 10] =
+        ["old", "bak", "backup", "prev", "previous", "orig", "save", "saved", "copy", "last"];
+    let is_sign = |byte: char| matches!(byte, '.' | '-' | '_');
+    let Some(words) = mark.strip_prefix(is_sign) else { return false };
+    let word = words.trim_end_matches(|byte: char| byte.is_ascii_digit() || is_sign(byte));
+    WORDS.iter().any(|kept| word.eq_ignore_ascii_case(kept))
+}
+
+/// Splits a name before its extension.
+fn stem_and_extension(name: &str) -> (&str, &str) {
+    match name.rfind('.').filter(|dot| *dot > 0) {
+        Some(dot) => name.split_at(dot),
+        None => (name, ""),
+    }
+}
+
+/// Returns the path that the link at `path` leads to, as messages show it. `None` if it is no link.
+fn link_target(path: &ConfinedPath) -> Option<String> {
+    let target = path.read_link().ok().flatten()?;
+    Some(
+        path.parent()?
+            .join(&target)
+            .map_or_else(|_| printable(target.as_os_str()), |path| path.display_path()),
+    )
+}
+
+/// Opens the file at `path`. Adds the reason to `failed` if that fails.
+fn open_or_note(path: &ConfinedPath, failed: &mut Vec<String>) -> Option<LogFile> {
+    match open(path) {
+        Ok(file) => Some(file),
+        Err(error) if error.is_not_found() && link_target(path).is_some() => {
+            failed.push(format!("{} leads to a file that does not exist", path.display_path()));
+            None
+        }
+        // A file that vanishes between listing and opening was rotated once more: the next listing has it.
+        Err(error) if error.is_not_found() => None,
+        Err(error) => {
+            failed.push(error.to_string());
+            None
+        }
+    }
 }
 
 /// Collects the paths beneath `folder` that match, relative to the folder that the glob begins at. Returns false if more
@@ -380,7 +466,16 @@ fn open(path: &ConfinedPath) -> Result<LogFile, workspace::Error> {
             .map_or(LogEncoding::Plain, LogEncoding::Utf16)
     };
     let id = FileId::of(&file);
-    Ok(LogFile { file, size: metadata.size, id, modified: metadata.modified, encoding, display_path })
+    let is_link = matches!(path.read_link(), Ok(Some(_)));
+    Ok(LogFile {
+        file,
+        size: metadata.size,
+        id,
+        modified: metadata.modified,
+        encoding,
+        display_path,
+        is_link,
+    })
 }
 
 impl FileId {
@@ -470,18 +565,24 @@ impl RotationKey {
     /// Returns the key of the file `other` if its name is that of a rotated `name`.
     fn of(name: &str, other: &str) -> Option<Self> {
         let other = other.strip_suffix(".gz").unwrap_or(other);
-        let (stem, extension) = match name.rfind('.').filter(|dot| *dot > 0) {
-            Some(dot) => name.split_at(dot),
-            None => (name, ""),
-        };
+        let (stem, extension) = stem_and_extension(name);
+        let mut has_extension = true;
         let mark = match other.strip_prefix(name) {
             Some(mark) => mark.to_owned(),
-            // `app-2026-11-20.log`, and `app-2026-11-20.log.1`.
             None => {
-                let rest = other.strip_prefix(stem)?;
-                let at = rest.rfind(extension).filter(|_| !extension.is_empty())?;
-                let (date, number) = rest.split_at(at);
-                format!("{date}{}", number.strip_prefix(extension)?)
+                let rest = other.strip_prefix(stem).filter(|_| !extension.is_empty())?;
+                match rest.rfind(extension) {
+                    // `app-2026-11-20.log`, and `app-2026-11-20.log.1`.
+                    Some(at) => {
+                        let (date, number) = rest.split_at(at);
+                        format!("{date}{}", number.strip_prefix(extension)?)
+                    }
+                    // `app.2026-11-20.gz`. A number alone, `app.1`, is that of other files.
+                    None => {
+                        has_extension = false;
+                        rest.to_owned()
+                    }
+                }
             }
         };
         // Only dates, times and numbers: `app.log.bak` and `app-worker.log` are other files.
@@ -496,7 +597,9 @@ impl RotationKey {
         let groups: Vec<&str> =
             mark.split(|byte: char| !byte.is_ascii_digit()).filter(|group| !group.is_empty()).collect();
         match groups.as_slice() {
-            [number] if number.len() < 6 => Some(Self::Number(std::cmp::Reverse(number.parse().ok()?))),
+            [number] if number.len() < 6 && has_extension => {
+                Some(Self::Number(std::cmp::Reverse(number.parse().ok()?)))
+            }
             [first, ..] if first.len() >= 4 => {
                 // The groups of digits that make up the date; a number after them counts on that day.
                 let (mut date, mut rest) = (String::new(), groups.as_slice());
@@ -554,6 +657,13 @@ mod tests {
             ["app.log-20261119.gz", "app.log-20261120", "app-2026-11-20T10-00-00.000.log"]
         );
         assert_eq!(sorted("log", &["log.1", "log.2", "logs"]), ["log.2", "log.1"]);
+        assert_eq!(
+            sorted(
+                "app.log",
+                &["app.2026-11-21.gz", "app.20261120.gz", "app.1", "app.1.gz", "app", "app.gz"]
+            ),
+            ["app.20261120.gz", "app.2026-11-21.gz"]
+        );
     }
 
     #[test]
@@ -565,10 +675,30 @@ mod tests {
             "app.log.old",
             "app-2026-11-20.log.xz",
             "app.log.xz",
+            "app.log.tar.gz",
+            "app-2026-11-26.zip",
+            "app.2026-11-26.tgz",
+            "app.old.log",
+            "app.log.orig",
+            "app.log.save",
+            "app.log.save.1",
+            "app.log~",
+            "app_backup.log",
+            "app.log.bak.gz",
+            "app.old",
         ] {
             assert!(is_unread_rotation("app.log", other), "{other}");
         }
-        for other in ["app.log", "app.log.1", "app.log.2.gz", "other.log.3.xz", "app.log.json", "app.old"] {
+        for other in [
+            "app.log",
+            "app.log.1",
+            "app.log.2.gz",
+            "other.log.3.xz",
+            "app.log.json",
+            "app.json",
+            "application.old.log",
+            "app-worker.log",
+        ] {
             assert!(!is_unread_rotation("app.log", other), "{other}");
         }
     }

@@ -9,29 +9,77 @@ const MIN_MIXED: usize = 16;
 /// The groups of digits of a UUID.
 const UUID_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 
+/// What stands for a number.
+const NUMBER: &str = "<n>";
+/// What stands for an id.
+const ID: &str = "<id>";
+
 /// Returns the first line of `message` with `<n>` for numbers, times and addresses, and `<id>` for ids.
 pub(super) fn fold(message: &str) -> String {
     let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    let mut folded = String::with_capacity(line.len());
+    let mut folded = FoldedText { text: String::with_capacity(line.len()), ..FoldedText::default() };
     let mut rest = line;
-    while let Some(first) = rest.chars().next() {
-        let (word, after) = if let Some(length) = uuid(rest) {
-            (Some("<id>".to_owned()), length)
+    // The rest of a long line would be cut away. A number that is joined to another one takes a character away.
+    while let Some(first) = rest.chars().next()
+        && folded.chars <= MAX_CHARS + 1
+    {
+        let used = if let Some(length) = uuid(rest) {
+            folded.push(ID);
+            length
         } else if first.is_alphanumeric() {
             let end = rest.find(|c: char| !c.is_alphanumeric()).unwrap_or(rest.len());
-            (masked(rest.get(..end).unwrap_or_default()), end)
+            let word = rest.get(..end).unwrap_or_default();
+            match folded_word(word) {
+                FoldedWord::Same => folded.push(word),
+                FoldedWord::Id => folded.push(ID),
+                FoldedWord::Number { unit } => {
+                    folded.push_number();
+                    folded.push(unit);
+                }
+            }
+            end
         } else {
-            (None, first.len_utf8())
+            let length = first.len_utf8();
+            folded.push(rest.get(..length).unwrap_or_default());
+            length
         };
-        folded.push_str(word.as_deref().unwrap_or_else(|| rest.get(..after).unwrap_or_default()));
-        rest = rest.get(after..).unwrap_or_default();
+        rest = rest.get(used..).unwrap_or_default();
     }
-    let mut folded = joined_numbers(&folded);
-    if let Some((end, _)) = folded.char_indices().nth(MAX_CHARS) {
-        folded.truncate(end);
-        folded.push('…');
+    let mut text = folded.text;
+    if let Some((end, _)) = text.char_indices().nth(MAX_CHARS) {
+        text.truncate(end);
+        text.push('…');
     }
-    folded
+    text
+}
+
+/// A folded text while it is made.
+#[derive(Default)]
+struct FoldedText {
+    text: String,
+    /// The number of characters in it.
+    chars: usize,
+}
+
+impl FoldedText {
+    fn push(&mut self, part: &str) {
+        self.text.push_str(part);
+        self.chars += part.chars().count();
+    }
+
+    /// Adds a number. The parts of a fraction, a date, a time or an address are one.
+    fn push_number(&mut self) {
+        let mut before = self.text.chars();
+        let is_part = matches!(before.next_back(), Some('.' | ':' | '-' | ',' | '/'))
+            && before.as_str().ends_with(NUMBER);
+        match is_part {
+            true => {
+                self.text.pop();
+                self.chars -= 1;
+            }
+            false => self.push(NUMBER),
+        }
+    }
 }
 
 /// Returns the length of the UUID at the beginning of `text`.
@@ -52,45 +100,41 @@ fn uuid(text: &str) -> Option<usize> {
     (at == 36 && ends).then_some(at)
 }
 
-/// Returns what stands for a word of letters and digits; `None` for one that stays.
-fn masked(word: &str) -> Option<String> {
-    // A word without a digit stays, even one of hexadecimal letters such as `deadbeef`.
-    let digits = word.chars().filter(char::is_ascii_digit).count();
+/// What stands for a word of letters and digits.
+enum FoldedWord<'a> {
+    /// The word itself.
+    Same,
+    Id,
+    /// A number, and the unit behind it.
+    Number {
+        unit: &'a str,
+    },
+}
+
+/// Returns what stands for a word of letters and digits.
+fn folded_word(word: &str) -> FoldedWord<'_> {
+    let digits = word.bytes().filter(u8::is_ascii_digit).count();
     if digits == 0 {
-        return None;
+        return FoldedWord::Same;
+    }
+    if digits == word.len() {
+        return FoldedWord::Number { unit: "" };
     }
     let is_hex = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let length = word.chars().count();
-    if digits == length {
-        return Some("<n>".to_owned());
-    }
     if word.strip_prefix("0x").is_some_and(is_hex)
         || (length >= MIN_HEX && is_hex(word))
         || (length >= MIN_MIXED && digits >= 2)
     {
-        return Some("<id>".to_owned());
+        return FoldedWord::Id;
     }
     // `12ms`, `23T17` in a time, `699Z`; and not `http2` or `E0308`.
     let unit = word.trim_start_matches(|c: char| c.is_ascii_digit());
     if unit.len() == word.len() {
-        return None;
+        return FoldedWord::Same;
     }
-    let has_more_digits = unit.contains(|c: char| c.is_ascii_digit());
-    Some(if has_more_digits { "<n>".to_owned() } else { format!("<n>{unit}") })
-}
-
-/// Joins the parts of a fraction, a date, a time or an address to one number.
-fn joined_numbers(text: &str) -> String {
-    const NUMBER: &str = "<n>";
-    let mut joined = text.to_owned();
-    for separator in ['.', ':', '-', ',', '/'] {
-        let pair = format!("{NUMBER}{separator}{NUMBER}");
-        // One replacement joins two numbers of three, so it is repeated until no pair is left.
-        while joined.contains(&pair) {
-            joined = joined.replace(&pair, NUMBER);
-        }
-    }
-    joined
+    let has_more_digits = unit.bytes().any(|byte| byte.is_ascii_digit());
+    FoldedWord::Number { unit: if has_more_digits { "" } else { unit } }
 }
 
 #[cfg(test)]
@@ -109,6 +153,7 @@ mod tests {
             ("error E0308 over http2 in utf8", "error E0308 over http2 in utf8"),
             ("req_8f3a9b2c done", "req_<id> done"),
             ("first\n  at second:3", "first"),
+            ("1.2.3-4/5:6 and 7ms.8", "<n> and <n>ms.<n>"),
             ("-3 of 1,024 (12%)", "-<n> of <n> (<n>%)"),
             ("", ""),
         ] {

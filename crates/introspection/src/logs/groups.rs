@@ -1,6 +1,5 @@
 //! Counts entries in groups: alike messages, levels, hours, or the values of a field.
 
-use super::entry::LogEntry;
 use super::error::Error;
 use super::files::LogFile;
 use super::fold::fold;
@@ -10,8 +9,9 @@ use super::log_group::{LogGroup, MessageCount};
 use super::log_time::LogTime;
 use super::message::shorten;
 use super::page::{LogPage, MAX_PAGE_BYTES};
-use super::query::{LogEntryFilter, OmittedCounts};
-use serde_json::{Value, json};
+use super::query::{LogEntryFilter, OmittedCounts, UnmaskedEntry};
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use tokio_util::sync::CancellationToken;
 
@@ -57,41 +57,78 @@ impl GroupBy {
             field => Self::Field(field.to_owned()),
         }
     }
+}
 
-    /// Returns the key of an entry. Entries of different levels are different groups only for messages.
-    fn key(&self, entry: &LogEntry, file: &str, filter: &LogEntryFilter) -> String {
-        match self {
-            Self::Message => fold(&entry.message),
-            Self::Level => entry.level.to_owned(),
-            Self::Time(chars) => entry
-                .timestamp
-                .as_ref()
+/// Returns the keys of entries by one property.
+struct GroupKeys<'a> {
+    by: &'a GroupBy,
+    filter: &'a LogEntryFilter,
+    /// The keys of values of the field that were seen: of a member of this name, and of a nested one. Most fields by
+    /// which entries are grouped have few values.
+    keys_of_values: [HashMap<String, String>; 2],
+}
+
+impl<'a> GroupKeys<'a> {
+    fn new(by: &'a GroupBy, filter: &'a LogEntryFilter) -> Self {
+        Self { by, filter, keys_of_values: Default::default() }
+    }
+
+    /// Returns the key of an entry with this masked message. Entries of different levels are different groups only for
+    /// messages.
+    fn key(&mut self, entry: &UnmaskedEntry, message: &str, file: &str) -> String {
+        match self.by {
+            GroupBy::Message => fold(message),
+            GroupBy::Level => entry.level().to_owned(),
+            GroupBy::Time(chars) => entry
+                .timestamp()
                 .map_or_else(|| ABSENT.to_owned(), |time| time.chars().take(*chars).collect()),
-            Self::File => file.to_owned(),
-            Self::Field(name) => field_value(entry, name, filter),
+            GroupBy::File => file.to_owned(),
+            GroupBy::Field(name) => self.key_of_field(entry.unmasked_fields(), name),
         }
+    }
+
+    /// Returns the value of a field as text; a secret is masked, as its name would not stand beside it.
+    fn key_of_field(&mut self, fields: &Map<String, Value>, name: &str) -> String {
+        let (member_name, path) = match name.split_once('.') {
+            Some((first, rest)) if !fields.contains_key(name) => (first, Some(rest)),
+            _ => (name, None),
+        };
+        let Some(member) = fields.get(member_name) else { return ABSENT.to_owned() };
+        let Some(value) = nested(member, path) else { return ABSENT.to_owned() };
+        let raw = value_text(value);
+        let [own_keys, nested_keys] = &mut self.keys_of_values;
+        let known = if path.is_none() { own_keys } else { nested_keys };
+        if let Some(key) = known.get(raw.as_ref()) {
+            return key.clone();
+        }
+        let masked = self.filter.mask_field(member_name, member);
+        let key = match nested(&masked, path).map(value_text) {
+            Some(text) if !text.starts_with("[redacted:") => {
+                match self.filter.masks(&json!({ (name): text }).to_string()) {
+                    true => MASKED.to_owned(),
+                    false => {
+                        let mut text = text.into_owned();
+                        shorten(&mut text, MAX_TEXT_BYTES);
+                        text
+                    }
+                }
+            }
+            _ => MASKED.to_owned(),
+        };
+        if known.len() < MAX_GROUPS && raw.len() <= MAX_TEXT_BYTES {
+            known.insert(raw.into_owned(), key.clone());
+        }
+        key
     }
 }
 
-/// Returns the value of a field as text; a secret is masked, as its name would not stand beside it.
-fn field_value(entry: &LogEntry, name: &str, filter: &LogEntryFilter) -> String {
-    let nested = || {
-        name.split('.').try_fold(None::<&Value>, |value, part| match value {
-            None => entry.fields.get(part).map(Some),
-            Some(value) => value.get(part).map(Some),
-        })
-    };
-    let Some(value) = entry.fields.get(name).or_else(|| nested().flatten()) else { return ABSENT.to_owned() };
-    if filter.masks(&json!({ (name): value }).to_string()) {
-        return MASKED.to_owned();
-    }
-    let mut text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    // The entry was masked before.
-    if text.starts_with("[redacted:") {
-        return MASKED.to_owned();
-    }
-    shorten(&mut text, MAX_TEXT_BYTES);
-    text
+/// Returns the member of `value` at a path of names with dots between them; `value` itself without a path.
+fn nested<'v>(value: &'v Value, path: Option<&str>) -> Option<&'v Value> {
+    path.map_or(Some(value), |path| path.split('.').try_fold(value, |value, name| value.get(name)))
+}
+
+fn value_text(value: &Value) -> Cow<'_, str> {
+    value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed)
 }
 
 /// A group while it is counted.
@@ -104,7 +141,7 @@ struct LogGroupCount {
     messages: HashMap<String, u64>,
     /// The largest number of texts that were counted at a time, where the rarest of them were forgotten.
     most_texts: Option<usize>,
-    sample: LogEntry,
+    sample: UnmaskedEntry,
 }
 
 /// Returns the rank of a level by its name; the worst has the highest.
@@ -116,11 +153,11 @@ fn rank(level: &str) -> usize {
 }
 
 impl LogGroupCount {
-    fn new(entry: LogEntry) -> Self {
+    fn new(entry: UnmaskedEntry) -> Self {
         Self {
             count: 0,
             rank: 0,
-            level: entry.level,
+            level: entry.level(),
             first: None,
             last: None,
             messages: HashMap::new(),
@@ -129,21 +166,30 @@ impl LogGroupCount {
         }
     }
 
-    /// Adds an entry. `shared_texts` is the number of texts that groups may still count beyond their own.
-    fn add(&mut self, entry: LogEntry, time: Option<LogTime>, shared_texts: &mut usize) {
+    /// Adds an entry with this masked message. `shared_texts` is the number of texts that groups may still count beyond
+    /// their own.
+    fn add(&mut self, entry: UnmaskedEntry, message: &str, shared_texts: &mut usize) {
         self.count += 1;
-        if self.count == 1 || rank(entry.level) > self.rank {
-            (self.rank, self.level) = (rank(entry.level), entry.level);
+        let (level, time) = (entry.level(), entry.time());
+        if self.count == 1 || (level != self.level && rank(level) > self.rank) {
+            (self.rank, self.level) = (rank(level), level);
         }
-        let mut message = entry.message.lines().next().unwrap_or_default().to_owned();
-        shorten(&mut message, MAX_TEXT_BYTES);
-        if !self.messages.contains_key(&message) && self.messages.len() >= MAX_TEXTS {
-            if *shared_texts == 0 {
-                *shared_texts += self.forget_rarest();
+        let mut text = Cow::Borrowed(message.lines().next().unwrap_or_default());
+        if text.len() > MAX_TEXT_BYTES {
+            shorten(text.to_mut(), MAX_TEXT_BYTES);
+        }
+        match self.messages.get_mut(text.as_ref()) {
+            Some(count) => *count += 1,
+            None => {
+                if self.messages.len() >= MAX_TEXTS {
+                    if *shared_texts == 0 {
+                        *shared_texts += self.forget_rarest();
+                    }
+                    *shared_texts = shared_texts.saturating_sub(1);
+                }
+                self.messages.insert(text.into_owned(), 1);
             }
-            *shared_texts = shared_texts.saturating_sub(1);
         }
-        *self.messages.entry(message).or_default() += 1;
         if let Some(time) = time {
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
         }
@@ -165,7 +211,7 @@ impl LogGroupCount {
         before - self.messages.len()
     }
 
-    fn finish(self, group: String) -> LogGroup {
+    fn finish(self, group: String, filter: &LogEntryFilter) -> LogGroup {
         let distinct_messages = self.messages.len().max(self.most_texts.unwrap_or_default());
         let mut messages: Vec<_> =
             self.messages.into_iter().map(|(message, count)| MessageCount { message, count }).collect();
@@ -173,7 +219,7 @@ impl LogGroupCount {
         // Of many messages that came once each, the sample says as much as a few.
         messages.retain(|message| message.count > 1 || distinct_messages <= MAX_NAMED_TEXTS);
         messages.truncate(if distinct_messages > 1 { MAX_NAMED_TEXTS } else { 0 });
-        let mut sample = self.sample;
+        let mut sample = self.sample.mask(filter);
         shorten(&mut sample.message, MAX_TEXT_BYTES);
         // Not cut: a part of an object would be no JSON, or would look like the whole.
         if Value::Object(sample.fields.clone()).to_string().len() > 2 * MAX_TEXT_BYTES {
@@ -203,24 +249,27 @@ pub(super) fn read(
     let mut groups: HashMap<(String, &'static str), LogGroupCount> = HashMap::new();
     let (mut total, mut ungrouped) = (0_u64, 0_u64);
     let mut shared_texts = MAX_SHARED_TEXTS;
-    let mut page = each_matching(files, MAX_READ_BYTES, filter, cancel, |mut entry, time, file| {
+    let mut keys = GroupKeys::new(by, filter);
+    let mut page = each_matching(files, MAX_READ_BYTES, filter, cancel, |mut entry, line, file| {
         total += 1;
-        let key = by.key(&entry, file, filter);
+        let message = entry.message(filter).into_owned();
+        let key = keys.key(&entry, &message, file);
         // An error and a notice with one text are not one thing.
-        let level = if *by == GroupBy::Message { entry.level } else { "" };
+        let level = if *by == GroupBy::Message { entry.level() } else { "" };
         if groups.len() >= MAX_GROUPS && !groups.contains_key(&(key.clone(), level)) {
             ungrouped += 1;
             return;
         }
-        entry.file = Some(file.to_owned()).filter(|_| files.len() > 1);
+        entry.set_place(line, Some(file).filter(|_| files.len() > 1));
         groups.entry((key, level)).or_insert_with(|| LogGroupCount::new(entry.clone())).add(
             entry,
-            time,
+            &message,
             &mut shared_texts,
         );
     })?;
     let group_count = groups.len();
-    let mut counted: Vec<LogGroup> = groups.into_iter().map(|((key, _), group)| group.finish(key)).collect();
+    let mut counted: Vec<LogGroup> =
+        groups.into_iter().map(|((key, _), group)| group.finish(key, filter)).collect();
     counted.sort_by(|a, b| match by {
         GroupBy::Time(_) => a.group.cmp(&b.group),
         _ => (b.count, &a.group, a.level).cmp(&(a.count, &b.group, b.level)),
@@ -269,14 +318,14 @@ pub(super) fn total(
     Ok((!cancel.is_cancelled()).then_some(total))
 }
 
-/// Passes each entry that matches to `on_entry`, with its time and the name of its file. Files are read from the newest
+/// Passes each entry that matches to `on_entry`, with the number of its line and the name of its file. Files are read from the newest
 /// back, as far as `max_bytes` go, each from its beginning.
 fn each_matching(
     files: &[LogFile],
     max_bytes: u64,
     filter: &LogEntryFilter,
     cancel: &CancellationToken,
-    mut on_entry: impl FnMut(LogEntry, Option<LogTime>, &str),
+    mut on_entry: impl FnMut(UnmaskedEntry, u64, &str),
 ) -> Result<LogPage, Error> {
     let mut page = LogPage::default();
     let mut omissions = OmittedCounts::default();
@@ -315,10 +364,9 @@ fn each_matching(
                 filter.count_refused(found.span.head, &found.bytes, &mut omissions);
                 continue;
             }
-            let matching = filter.parse_if_matching(&found.bytes, &found.span, reference, &mut omissions);
-            if let Some((mut entry, time)) = matching {
-                entry.line = Some(found.lines + 1);
-                on_entry(entry, time, &file.display_path);
+            let matching = filter.find_if_matching(&found.bytes, &found.span, reference, &mut omissions);
+            if let Some(entry) = matching {
+                on_entry(entry, found.lines + 1, &file.display_path);
             }
         }
         page.scanned_bytes += read;

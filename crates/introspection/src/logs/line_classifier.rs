@@ -124,9 +124,15 @@ impl LineClassifier {
         if let Some(known) = self.remembered_head(line) {
             return LineKind::new(LineShape::Head(known));
         }
+        let may_hold_another = may_hold_another_record(line);
+        if may_hold_another && json::parse(line).is_none() {
+            return LineKind::head(None, LineFormat::Malformed);
+        }
         match json::scan_level(line) {
             LevelScan::Found(level, used) => {
-                self.remember(line.get(..used), level);
+                if !may_hold_another {
+                    self.remember(line.get(..used), level);
+                }
                 LineKind::head(Some(level), LineFormat::Json)
             }
             LevelScan::Absent if line.trim_ascii_end().len() > 2 => {
@@ -145,15 +151,16 @@ impl LineClassifier {
     #[inline]
     pub(super) fn remembered_head(&self, line: &[u8]) -> Option<LogEntryHead> {
         let (bytes, [.., b'}']) = (line.first_chunk::<COMPARED_BYTES>()?, line) else { return None };
-        let line = words(bytes);
+        let own = words(bytes);
         let same = |prefix: &&LinePrefix| {
             // Without branches between the words, the comparison costs a few cycles.
-            let differs = |word: usize| (line[word] ^ prefix.words[word]) & prefix.mask[word];
+            let differs = |word: usize| (own[word] ^ prefix.words[word]) & prefix.mask[word];
             prefix.level.is_some() && differs(0) | differs(1) | differs(2) | differs(3) == 0
         };
         self.prefixes
             .iter()
             .find(same)
+            .filter(|_| !may_hold_another_record(line))
             .map(|prefix| LogEntryHead { level: prefix.level, format: LineFormat::Json })
     }
 
@@ -171,6 +178,25 @@ impl LineClassifier {
             self.oldest = (self.oldest + 1) % MAX_PREFIXES;
         }
     }
+}
+
+/// Returns whether `line`, which begins with a brace, may have the beginning of another record within: writers that do not
+/// wait for each other end a record within another one, or leave out the line feed between two. The level at the beginning
+/// of the line says nothing of the other record then.
+// Called for every line of a log: most have no second brace. Where it returns true, the line is parsed.
+#[inline]
+fn may_hold_another_record(line: &[u8]) -> bool {
+    /// The number of bytes with which records of one writer begin.
+    const BEGINNING_BYTES: usize = 6;
+    let beginning = line.get(..BEGINNING_BYTES).unwrap_or(line);
+    memchr::memchr_iter(b'{', line).skip(1).any(|at| {
+        let (before, rest) = line.split_at(at);
+        let previous = before.trim_ascii_end().last();
+        // A quote within a text is escaped.
+        let is_object = matches!(rest, [_, b'"', ..]);
+        previous == Some(&b'}')
+            || is_object && (!matches!(previous, Some(b':' | b',' | b'[')) || rest.starts_with(beginning))
+    })
 }
 
 /// Classifies a line whose columns have the layout, if it has as many.
@@ -206,8 +232,41 @@ fn is_pretty(line: &[u8], content: &[u8]) -> bool {
 }
 
 /// Classifies a line of text.
-// The order matters: a line of logfmt may also contain a level in capitals, and an exception may look like a frame.
 fn classify_text(line: &[u8]) -> LineKind {
+    let text = line.trim_ascii_end();
+    match memchr::memchr(b'\r', text) {
+        None => classify_text_line(line),
+        Some(end) => {
+            let (first, rest) = text.split_at(end);
+            classify_pieces(first, rest)
+        }
+    }
+}
+
+/// Classifies a line that has carriage returns within: a terminal overwrites what stands before one, and old programs end
+/// their lines with them. The worst level of the pieces is that of the line.
+fn classify_pieces(first: &[u8], rest: &[u8]) -> LineKind {
+    let level = |kind: LineKind| match kind.shape {
+        LineShape::Head(head) | LineShape::LevelLine(head) => head.level,
+        LineShape::Exception => LogEntryHead::EXCEPTION.level,
+        LineShape::Blank | LineShape::Continuation | LineShape::Frame | LineShape::Text => None,
+    };
+    let kind = classify_text_line(first);
+    let pieces = rest.split(|byte| *byte == b'\r').map(<[u8]>::trim_ascii).filter(|piece| !piece.is_empty());
+    let worst = pieces.filter_map(|piece| level(classify_text_line(piece))).max();
+    match (worst, kind.shape) {
+        (None, _) => kind,
+        (Some(worst), LineShape::Head(head)) if head.level.is_none_or(|level| level < worst) => {
+            kind.with_shape(LineShape::Head(LogEntryHead { level: Some(worst), ..head }))
+        }
+        (Some(_), LineShape::Head(_)) => kind,
+        (Some(worst), _) => LineKind::head(Some(worst), LineFormat::Text),
+    }
+}
+
+/// Classifies a line of text without carriage returns within.
+// The order matters: a line of logfmt may also contain a level in capitals, and an exception may look like a frame.
+fn classify_text_line(line: &[u8]) -> LineKind {
     let plain = without_colour(line);
     let line = plain.as_deref().unwrap_or(line);
     if let Some(pairs) = logfmt::pairs(line) {
@@ -320,6 +379,25 @@ mod tests {
             ("ValueError: bad", LineShape::Exception),
             ("", LineShape::Blank),
             (" \t\r", LineShape::Blank),
+            // Two records on one line, and one within another.
+            (r#"{"level":30,"msg":"a"}{"level":50,"msg":"b"}"#, head(None, LineFormat::Malformed)),
+            (r#"{"level":30,"msg":"a"} {"level":50,"msg":"b"}"#, head(None, LineFormat::Malformed)),
+            (r#"{"level":30,"msg":"half {"level":50,"msg":"b"}"#, head(None, LineFormat::Malformed)),
+            (r#"{"level":30,"msg":"half, {"level":50,"msg":"b"}"#, head(None, LineFormat::Malformed)),
+            (
+                r#"{"level":30,"a":{"b":[{"c":{"level":50}}]},"msg":"x{\"y\"} {z} {"}"#,
+                head(Some(EntryLevel::Info), LineFormat::Json),
+            ),
+            ("10%\r20%\rERROR failed\r", head(Some(EntryLevel::Error), LineFormat::Text)),
+            (
+                "2026-11-20 10:00:00 INFO a\r2026-11-20 10:00:01 ERROR b",
+                head(Some(EntryLevel::Error), LineFormat::Text),
+            ),
+            (
+                "2026-11-20 10:00:00 WARN a\r2026-11-20 10:00:01 INFO b\r",
+                head(Some(EntryLevel::Warn), LineFormat::Text),
+            ),
+            ("10%\r20%", LineShape::Text),
         ] {
             assert_eq!(kind(line).shape, expected, "{line:?}");
         }
@@ -335,6 +413,7 @@ mod tests {
             (r#"{"level":"warning"}"#, EntryLevel::Warn),
             (r#"{"level":"error","level":"info"}"#, EntryLevel::Error),
             (r#"{"level":50}"#, EntryLevel::Error),
+            (r#"{"level":30,"time":1795773601000,"msg":"aaaaaaaaaaaaaaaaa"}"#, EntryLevel::Info),
         ] {
             assert_eq!(
                 classifier.classify(line.as_bytes()).shape,
@@ -343,6 +422,9 @@ mod tests {
             );
             assert_eq!(classifier.classify(line.as_bytes()), kind(line));
         }
+        let torn = br#"{"level":30,"time":1795773601000,"msg":"half {"level":50,"msg":"boom"}"#;
+        assert_eq!(classifier.remembered_head(torn), None);
+        assert_eq!(classifier.classify(torn).shape, head(None, LineFormat::Malformed));
     }
 
     #[test]

@@ -14,6 +14,10 @@ const NOTES_BYTES: usize = 100;
 /// Converts `bytes` to text without control characters, so that a log cannot drive the reader's terminal.
 pub(super) fn to_plain_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
+    // Characters beyond ASCII may be controls too. Most lines have neither.
+    if text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
+        return text.into_owned();
+    }
     text.chars().filter(|character| *character == '\t' || !character.is_control()).collect()
 }
 

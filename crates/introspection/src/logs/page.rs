@@ -59,7 +59,7 @@ impl LogPage {
         self.malformed = omissions.malformed;
         self.not_understood = omissions.skipped.report();
         for left_out in &mut self.not_understood {
-            left_out.sample = filter.mask_line(&left_out.sample);
+            left_out.sample = filter.mask_text(&left_out.sample).into_owned();
         }
         if self.malformed > 0 && !filter.includes_malformed() {
             self.notes.push("`malformed: true` shows the broken lines".to_owned());

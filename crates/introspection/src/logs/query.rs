@@ -11,7 +11,7 @@ use super::skipped::SkippedEntries;
 use redaction::Redactor;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -205,6 +205,51 @@ fn count_unsearched(bytes: &[u8], span: &LogEntrySpan, omissions: &mut OmittedCo
     }
 }
 
+/// An entry that matches, before the secrets in it are masked. What is taken of it for an answer is masked by a
+/// [`LogEntryFilter`].
+#[derive(Clone, Debug)]
+pub(super) struct UnmaskedEntry {
+    entry: LogEntry,
+    time: Option<LogTime>,
+}
+
+impl UnmaskedEntry {
+    pub(super) fn time(&self) -> Option<LogTime> {
+        self.time
+    }
+
+    /// Returns the time as an answer has it.
+    pub(super) fn timestamp(&self) -> Option<&str> {
+        self.entry.timestamp.as_deref()
+    }
+
+    pub(super) fn level(&self) -> &'static str {
+        self.entry.level
+    }
+
+    /// Returns the message with its secrets masked.
+    pub(super) fn message<'e>(&'e self, filter: &LogEntryFilter) -> Cow<'e, str> {
+        filter.mask_text(&self.entry.message)
+    }
+
+    /// Returns the fields, whose secrets are not masked.
+    pub(super) fn unmasked_fields(&self) -> &Map<String, Value> {
+        &self.entry.fields
+    }
+
+    /// Sets where the entry stands.
+    pub(super) fn set_place(&mut self, line: u64, file: Option<&str>) {
+        (self.entry.line, self.entry.file) = (Some(line), file.map(str::to_owned));
+    }
+
+    /// Returns the entry with its secrets masked.
+    pub(super) fn mask(self, filter: &LogEntryFilter) -> LogEntry {
+        let mut entry = self.entry;
+        filter.mask_entry(&mut entry);
+        entry
+    }
+}
+
 impl LogEntryFilter {
     pub(super) fn new(query: &GetLogs) -> Result<Self, Error> {
         let now = LogTime::now();
@@ -283,8 +328,8 @@ impl LogEntryFilter {
         }
     }
 
-    /// Parses the entry and returns it if it matches, with its time. Counts in `omissions` what is left out because it
-    /// is not understood.
+    /// Parses the entry and returns it masked if it matches, with its time. Counts in `omissions` what is left out because
+    /// it is not understood.
     pub(super) fn parse_if_matching(
         &self,
         bytes: &[u8],
@@ -292,6 +337,20 @@ impl LogEntryFilter {
         reference: LogTime,
         omissions: &mut OmittedCounts,
     ) -> Option<(LogEntry, Option<LogTime>)> {
+        let found = self.find_if_matching(bytes, span, reference, omissions)?;
+        let time = found.time();
+        Some((found.mask(self), time))
+    }
+
+    /// Parses the entry and returns it if it matches, as [`parse_if_matching`](Self::parse_if_matching) does, and leaves
+    /// the masking to the caller, who may need only a part of it.
+    pub(super) fn find_if_matching(
+        &self,
+        bytes: &[u8],
+        span: &LogEntrySpan,
+        reference: LogTime,
+        omissions: &mut OmittedCounts,
+    ) -> Option<UnmaskedEntry> {
         if let Some(text) = &self.contains
             // Bytes cannot be compared where JSON escapes or colours may interrupt the text, or where an entry is put
             // together from pieces: parse those first.
@@ -338,11 +397,7 @@ impl LogEntryFilter {
         if parsed.timestamp.is_none() && bounded {
             omissions.skipped.add_untimed(bytes, &parsed);
         }
-        let mut entry = parsed.entry;
-        if in_time {
-            self.mask_entry(&mut entry);
-        }
-        in_time.then_some((entry, parsed.timestamp))
+        in_time.then_some(UnmaskedEntry { entry: parsed.entry, time: parsed.timestamp })
     }
 
     /// Returns whether the entry has the text, in what a caller may see of it.
@@ -374,6 +429,15 @@ impl LogEntryFilter {
         masked.contains(text) || masked.contains(quoted) || !is_masked && masked_line.contains(text)
     }
 
+    /// Returns the value of a field of an entry with what the redactor finds in it masked.
+    pub(super) fn mask_field(&self, name: &str, value: &Value) -> Value {
+        let mut masked = value.clone();
+        if let Some(redactor) = &self.redactor {
+            redactor.redact_log_member(name, &mut masked);
+        }
+        masked
+    }
+
     /// Masks what the redactor finds in an entry. Returns whether it found anything.
     fn mask_entry(&self, entry: &mut LogEntry) -> bool {
         let Some(redactor) = &self.redactor else { return false };
@@ -387,12 +451,9 @@ impl LogEntryFilter {
         is_masked
     }
 
-    /// Returns a line of a log with what the redactor finds in it masked.
-    pub(super) fn mask_line(&self, line: &str) -> String {
-        match &self.redactor {
-            Some(redactor) => redactor.redact_log(line).into_owned(),
-            None => line.to_owned(),
-        }
+    /// Returns a text of a log with what the redactor finds in it masked.
+    pub(super) fn mask_text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.redactor.as_ref().map_or(Cow::Borrowed(text), |redactor| redactor.redact_log(text))
     }
 
     /// Returns whether the redactor that masks the answers masks anything in `text`.

@@ -17,6 +17,10 @@ fn passwords_of_letters_and_ids_of_sessions_are_masked_in_logs() {
         ("{\"sessionId\":\"", "s-1a2b3c4d", "\"}", "session"),
         ("sid: ", "550e8400-e29b-41d4-a716-446655440000", "", "session"),
         ("connect.sid=", "s%3AkJ8s9dfKJH23kjh", "; x", "session"),
+        ("level=error db_password=\"", "quoted pw 33", "\" n=1", "password"),
+        ("{\"password\":\"", "purple horse battery staple", "\"}", "password"),
+        ("X-Api-Key: ", "zzzzkey88", "", "api-key"),
+        ("Cookie: ", "sid=abcdefabcdef; theme=dark", "", "cookie"),
     ] {
         let text = format!("{before}{secret}{after}");
         assert_eq!(redactor().redact_log(&text), format!("{before}[redacted:{kind}]{after}"), "{text}");
@@ -44,6 +48,11 @@ fn nothing_harmless_of_the_table_and_no_word_for_a_password_is_touched_in_logs()
         "ORACLE_SID=ORCL sid=XE",
         "sid=S-1-5-21-3623811015-3361044348-30300820-1013",
         "Session ID: none",
+        "{\"password\":\"must be at least 8 characters\"}",
+        "password=\"is too short\"",
+        "{\"password\":[\"The password field is required.\"]}",
+        "Cookie: none",
+        "apiKey=missing apiKey=user-service",
     ];
     for text in harmless().into_iter().filter(|text| !is_session(text)).chain(lines.map(String::from)) {
         assert_eq!(redactor().redact_log(&text), text);
@@ -55,12 +64,16 @@ fn the_members_of_a_log_entry_are_masked_in_lists_too() {
     let mut fields = serde_json::json!({
         "headers": {"Cookie": ["session=8f3kd9sl2m4n5b6v7c8x"], "Set-Cookie": ["sid=8f3kd9sl2m4n5b6v7c8x; Path=/"],
             "X-Api-Key": ["8f3kd9sl2m4n5b6v7c8x", "a1b2c3d4e5f6g7h8i9"], "Accept": ["text/html"]},
-        "password": "correcthorse", "path": "/login", "n": 1
+        "password": "correcthorse", "db_password": "quoted pw 33", "cookie": "sid=abcdefabcdef", "path": "/login", "n": 1,
+        "errors": {"password": "must be at least 8 characters"}
     });
     assert!(redactor().redact_log_member("", &mut fields));
     let text = fields.to_string();
-    for secret in ["8f3kd9sl2m4n5b6v7c8x", "a1b2c3d4e5f6g7h8i9", "correcthorse"] {
+    for secret in
+        ["8f3kd9sl2m4n5b6v7c8x", "a1b2c3d4e5f6g7h8i9", "correcthorse", "quoted pw 33", "abcdefabcdef"]
+    {
         assert!(!text.contains(secret), "{text}");
     }
+    assert!(text.contains("must be at least 8 characters"), "{text}");
     assert!(text.contains("text/html") && text.contains("/login"), "{text}");
 }

@@ -70,12 +70,12 @@ pub(crate) fn python_runner(project: &Project) -> TestRunner {
         return TestRunner::Unittest;
     }
     let mut uses_unittest = false;
-    for folder in [".", "test", "tests"] {
+    for folder in python_test_folders(project) {
         if folder != "." && project.contains(&format!("{folder}/conftest.py")) {
             return TestRunner::Pytest;
         }
         let is_test = |name: &&String| name.starts_with("test") && name.ends_with(".py");
-        for name in project.entry_names(folder).iter().filter(is_test).take(MAX_TEST_FILES) {
+        for name in project.entry_names(&folder).iter().filter(is_test).take(MAX_TEST_FILES) {
             let text = project.read(&format!("{folder}/{name}")).unwrap_or_default();
             let imports = |module: &str| {
                 text.contains(&format!("import {module}")) || text.contains(&format!("from {module}"))
@@ -88,6 +88,22 @@ pub(crate) fn python_runner(project: &Project) -> TestRunner {
         }
     }
     if uses_unittest { TestRunner::Unittest } else { TestRunner::Pytest }
+}
+
+/// Returns the folders that may have tests of Python: those of the project, and of its packages, which unittest finds only
+/// through files `__init__.py`.
+fn python_test_folders(project: &Project) -> Vec<String> {
+    /// The number of packages whose tests are looked at.
+    const MAX_PACKAGES: usize = 50;
+    let mut folders: Vec<String> = [".", "test", "tests"].map(str::to_owned).into();
+    let packages = project.entries(".").into_iter().filter(|(name, kind)| {
+        *kind == PathKind::Directory && project.contains(&format!("{name}/__init__.py"))
+    });
+    for (package, _) in packages.take(MAX_PACKAGES) {
+        let tests = ["test", "tests"].map(|name| format!("{package}/{name}"));
+        folders.extend(tests.into_iter().filter(|tests| project.contains(&format!("{tests}/__init__.py"))));
+    }
+    folders
 }
 
 /// Returns true if a Rakefile has a task of tests.

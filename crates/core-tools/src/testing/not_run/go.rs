@@ -54,6 +54,19 @@ pub(super) fn not_run(project: &Project, compiled: &str, found: &mut Vec<TestsNo
     }
 }
 
+/// Returns a note on flags that every run of go gets by a setting, if they select tests.
+pub(super) fn note_on_flags(flags: &str) -> Option<String> {
+    const SELECTING: [&str; 5] = ["list", "run", "short", "skip", "tags"];
+    let selects = |flag: &str| {
+        let name = flag.trim_start_matches('-').split('=').next().unwrap_or_default();
+        SELECTING.contains(&name.strip_prefix("test.").unwrap_or(name))
+    };
+    let flags = flags.trim();
+    flags.split_whitespace().any(selects).then(|| {
+        format!("the setting GOFLAGS, `{flags}`, selects tests: those that it leaves out did not run")
+    })
+}
+
 /// Returns the folder of the innermost module, below that of the project, that a folder is in.
 fn inner_module<'a>(project: &Project, folder: &'a str) -> Option<&'a str> {
     let mut folder = folder;

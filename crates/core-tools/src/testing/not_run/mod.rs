@@ -56,6 +56,8 @@ impl TestLister<'_> {
                 if let Some(files) = self.output("go", &["list", "-e", "-f", go::FORMAT, "./..."]).await {
                     go::not_run(self.project, &files, &mut found);
                 }
+                let flags = self.output("go", &["env", "GOFLAGS"]).await.unwrap_or_default();
+                report.notes.extend(go::note_on_flags(&flags));
             }
             TestRunner::Bats => bats::not_run(self.project, &mut found),
             TestRunner::Ctest if report.success == Some(true) => {

@@ -31,12 +31,26 @@ struct TestFileKind {
     by_class: bool,
 }
 
-const KINDS: [TestFileKind; 5] = [
+const KINDS: [TestFileKind; 7] = [
     TestFileKind {
         runners: &["ava", "jest", "mocha", "node", "npm", "vitest"],
         is_test: is_test_of_javascript,
         words: &["test(", "it(", "describe(", "suite("],
         manifest: Some("package.json"),
+        by_class: false,
+    },
+    TestFileKind {
+        runners: &["bun"],
+        is_test: is_test_of_bun,
+        words: &["test(", "it(", "describe("],
+        manifest: Some("package.json"),
+        by_class: false,
+    },
+    TestFileKind {
+        runners: &["deno"],
+        is_test: is_test_of_deno,
+        words: &["Deno.test", "test(", "it(", "describe("],
+        manifest: Some("deno.json"),
         by_class: false,
     },
     TestFileKind {
@@ -69,12 +83,24 @@ const KINDS: [TestFileKind; 5] = [
     },
 ];
 
-fn is_test_of_javascript(name: &str) -> bool {
+/// Returns the name of a file of JavaScript or TypeScript without its ending.
+fn stem_of_script(name: &str) -> Option<&str> {
     const ENDINGS: [&str; 8] = [".cjs", ".cts", ".js", ".jsx", ".mjs", ".mts", ".ts", ".tsx"];
-    ENDINGS
-        .iter()
-        .find_map(|end| name.strip_suffix(end))
-        .is_some_and(|stem| stem.ends_with(".test") || stem.ends_with(".spec"))
+    ENDINGS.iter().find_map(|end| name.strip_suffix(end))
+}
+
+fn is_test_of_javascript(name: &str) -> bool {
+    stem_of_script(name).is_some_and(|stem| stem.ends_with(".test") || stem.ends_with(".spec"))
+}
+
+fn is_test_of_bun(name: &str) -> bool {
+    let is_test = |stem: &str| stem.ends_with("_test") || stem.ends_with("_spec");
+    is_test_of_javascript(name) || stem_of_script(name).is_some_and(is_test)
+}
+
+fn is_test_of_deno(name: &str) -> bool {
+    let is_test = |stem: &str| stem == "test" || stem.ends_with(".test") || stem.ends_with("_test");
+    stem_of_script(name).is_some_and(is_test)
 }
 
 fn is_test_of_ruby(name: &str) -> bool {
@@ -88,6 +114,10 @@ pub(super) fn not_run(project: &Project, report: &TestReport, found: &mut Vec<Te
     let Some(kind) = KINDS.iter().find(|kind| kind.runners.contains(&report.runner)) else { return };
     // What is deselected is counted.
     if report.success != Some(true) || report.deselected > 0 || report.truncated {
+        return;
+    }
+    // Of tests that were only counted, nothing tells the file.
+    if (report.tests.len() as u64) < report.passed + report.failed + report.skipped {
         return;
     }
     let Some(reported) = reported_files(report, kind) else { return };

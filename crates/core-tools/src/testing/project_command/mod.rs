@@ -25,5 +25,5 @@ pub(crate) use command::{CommandPart, ProjectCommand, ReporterLoading, RunnerOwn
 pub(crate) use django::django;
 pub(crate) use find::{commands_not_run, flags_of_runner, project_command};
 pub(crate) use runner_flags::RunnerFlags;
-pub(crate) use script::{ScriptCommand, file_name, split_commands};
+pub(crate) use script::{ScriptCommand, file_name, is_keyword, split_commands};
 pub(crate) use tox::pytest_words_of_tox;

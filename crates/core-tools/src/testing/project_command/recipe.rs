@@ -16,6 +16,10 @@ pub(super) fn make(project: &Project) -> ProjectCommand {
     let target = if !has_rule("test") && has_rule("check") { "check" } else { "test" };
     let mut parts = Vec::new();
     add_rule(&text, target, &mut parts, 0);
+    let ignored = IgnoredRules::of(&text);
+    for part in parts.iter_mut().filter(|part| ignored.has(&part.script)) {
+        part.command.is_hidden = true;
+    }
     let mut command = ProjectCommand::new("make", &[target], parts);
     if target == "test" && has_rule("check") {
         let note = "the makefile also has a target `check`, which was not run on its own".to_owned();
@@ -30,6 +34,68 @@ pub(super) fn just(project: &Project) -> ProjectCommand {
     let mut parts = Vec::new();
     add_rule(&text.unwrap_or_default(), "test", &mut parts, 0);
     ProjectCommand::new("just", &["test"], parts)
+}
+
+/// The rules whose commands may fail without a failure of make.
+enum IgnoredRules {
+    All,
+    Named(Vec<String>),
+}
+
+impl IgnoredRules {
+    /// Reads `.IGNORE:` and the option `-i` in `MAKEFLAGS`.
+    fn of(text: &str) -> Self {
+        let mut named = Vec::new();
+        for line in text.lines() {
+            let line = line.split('#').next().unwrap_or_default();
+            if let Some(rules) =
+                line.strip_prefix(".IGNORE").and_then(|rest| rest.trim_start().strip_prefix(':'))
+            {
+                let rules: Vec<_> = rules.split_whitespace().map(str::to_owned).collect();
+                if rules.is_empty() {
+                    return Self::All;
+                }
+                named.extend(rules);
+            }
+            let assigned = line.trim_start().trim_start_matches("override ").trim_start_matches("export ");
+            if let Some(flags) = assigned.strip_prefix("MAKEFLAGS").and_then(|rest| rest.split_once('='))
+                && ignores_errors(flags.1.split_whitespace())
+            {
+                return Self::All;
+            }
+        }
+        Self::Named(named)
+    }
+
+    fn has(&self, rule: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(rules) => rules.iter().any(|name| name == rule),
+        }
+    }
+}
+
+/// Returns true if the options of make ignore errors. The first word of `MAKEFLAGS` may be letters without a hyphen.
+fn ignores_errors<'w>(options: impl Iterator<Item = &'w str>) -> bool {
+    options.enumerate().any(|(index, option)| {
+        let letters = option.strip_prefix('-').or(Some(option).filter(|_| index == 0));
+        option == "--ignore-errors"
+            || letters.is_some_and(|letters| {
+                letters.chars().all(|letter| letter.is_ascii_alphabetic()) && letters.contains('i')
+            })
+    })
+}
+
+/// Returns true if one shell runs all lines of a recipe, so that only the last command counts.
+fn is_one_shell(text: &str) -> bool {
+    let ends_at_failure = text.lines().filter(|line| line.starts_with(".SHELLFLAGS")).any(|line| {
+        let flags = line.split_once('=').map_or("", |(_, flags)| flags);
+        let mut flags = flags.split_whitespace();
+        flags.any(|flag| flag.starts_with('-') && !flag.starts_with("--") && flag.contains('e'))
+    });
+    let is_set =
+        |line: &str| line.strip_prefix(".ONESHELL").is_some_and(|rest| rest.trim_start().starts_with(':'));
+    text.lines().any(is_set) && !ends_at_failure
 }
 
 /// Adds the commands of a rule after those of the rules that it needs, as far as they are in this file.
@@ -58,6 +124,18 @@ fn add_rule(text: &str, name: &str, parts: &mut Vec<CommandPart>, depth: usize) 
                 recipe.push('\n');
             }
         }
+    }
+    if is_one_shell(text) {
+        let lines: Vec<_> =
+            recipe.lines().map(|line| line.trim().trim_start_matches(['@', '-', '+', ' '])).collect();
+        let is_ignored = recipe.trim_start().trim_start_matches(['@', '+', ' ']).starts_with('-');
+        let room = MAX_PARTS.saturating_sub(parts.len());
+        let mut commands = CommandPart::of_text(name, &lines.join("\n").replace("$$", "$"));
+        for part in &mut commands {
+            part.command.is_hidden |= is_ignored;
+        }
+        parts.extend(commands.into_iter().take(room));
+        return;
     }
     for line in recipe.lines() {
         // The marks of make and just: silent, with its error ignored, and run in any case.
@@ -91,5 +169,28 @@ mod tests {
         );
         let hidden: Vec<_> = parts.iter().map(|part| part.command.is_hidden).collect();
         assert_eq!(hidden, [false, true, true, false], "`-` in front of a line");
+    }
+
+    #[test]
+    fn commands_whose_failure_make_ignores_are_hidden() {
+        let rules = "test: unit\n\tpytest -q\nunit:\n\t./unit_tests\n\t./more\n";
+        for (before, hidden) in [
+            ("", [false; 3]),
+            (".IGNORE:\n", [true; 3]),
+            (".IGNORE: unit\n", [true, true, false]),
+            ("MAKEFLAGS += -i\n", [true; 3]),
+            ("MAKEFLAGS := ki\n", [true; 3]),
+            ("MAKEFLAGS += --no-print-directory -j4\n", [false; 3]),
+            (".ONESHELL:\n", [true, false, false]),
+            (".ONESHELL:\n.SHELLFLAGS = -ec\n", [false; 3]),
+        ] {
+            let text = format!("{before}{rules}");
+            let mut parts = Vec::new();
+            add_rule(&text, "test", &mut parts, 0);
+            let ignored = IgnoredRules::of(&text);
+            let found: Vec<_> =
+                parts.iter().map(|part| part.command.is_hidden || ignored.has(&part.script)).collect();
+            assert_eq!(found, hidden, "{before}");
+        }
     }
 }

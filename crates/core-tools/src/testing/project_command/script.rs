@@ -18,6 +18,8 @@ pub(crate) struct ScriptCommand {
     pub(crate) file_commands: Vec<Self>,
     /// The script goes on before it has ended: `node server.js &`.
     pub(crate) is_background: bool,
+    /// The words that the loop around it takes one after the other: `tests/*.sh` of `for f in tests/*.sh; do sh $f; done`.
+    pub(crate) loop_words: Vec<String>,
 }
 
 impl ScriptCommand {
@@ -51,6 +53,7 @@ impl ScriptCommand {
             is_hidden: false,
             file_commands: Vec::new(),
             is_background: false,
+            loop_words: Vec::new(),
         }
     }
 
@@ -76,6 +79,14 @@ impl ScriptCommand {
     pub(crate) fn is_condition(&self) -> bool {
         let first = self.words.first().map_or("", String::as_str);
         ["!", "if", "elif", "while", "until"].contains(&first)
+    }
+
+    /// Returns true for `find … -exec COMMAND \;`, which succeeds even if the command fails.
+    pub(crate) fn is_find_of_many(&self) -> bool {
+        let is_exec = |word: &String| matches!(word.as_str(), "-exec" | "-execdir" | "-ok");
+        let is_end = |word: &String| matches!(word.as_str(), ";" | "\\;");
+        self.words.iter().any(|word| file_name(word) == "find")
+            && self.words.iter().skip_while(|word| !is_exec(word)).any(is_end)
     }
 
     /// Returns the word that names a program, whatever folder it is in.
@@ -169,9 +180,43 @@ pub(crate) fn split_commands(script: &str) -> Vec<ScriptCommand> {
     let mut commands: Vec<_> = texts.iter().map(|text| ScriptCommand::new(text.trim())).collect();
     for index in 0..commands.len() {
         commands[index].is_hidden = is_hidden(&commands, &operators, index) || is_trapped(&commands, index);
+        commands[index].is_hidden |= commands[index].is_find_of_many();
         commands[index].is_background = operators.get(index) == Some(&Operator::Background);
     }
+    add_loop_words(&mut commands, &operators);
     commands
+}
+
+/// Gives the commands of each loop the words that it takes: the list of `for`, and of `while read` what the pipe or the file
+/// before it names.
+fn add_loop_words(commands: &mut [ScriptCommand], operators: &[Operator]) {
+    let mut open: Vec<(usize, Vec<String>)> = Vec::new();
+    for index in 0..commands.len() {
+        // `do` may stand before a loop within another one.
+        let words: Vec<String> =
+            commands[index].words.iter().skip_while(|word| is_keyword(word)).cloned().collect();
+        match words.first().map(String::as_str) {
+            Some("for") => open.push((index, words.into_iter().skip(2).collect())),
+            Some("while" | "until") => {
+                let is_piped = |at: &usize| operators.get(*at) == Some(&Operator::Pipe);
+                let head = (0..index).rev().take_while(is_piped);
+                open.push((index, head.flat_map(|at| commands[at].words.clone()).collect()));
+            }
+            Some("done") => {
+                let Some((start, mut taken)) = open.pop() else { continue };
+                taken.extend(commands[index].text.split_whitespace().map(str::to_owned));
+                for command in &mut commands[start..index] {
+                    command.loop_words.extend(taken.iter().cloned());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns true for a word of the shell before a command.
+pub(crate) fn is_keyword(word: &str) -> bool {
+    ["do", "then", "else", "{", "(", "!", "if", "elif", "time"].contains(&word)
 }
 
 /// Returns true if a trap that was set before a command ends the script with exit code 0: `trap 'exit 0' EXIT`.
@@ -290,11 +335,28 @@ mod tests {
             ("trap end EXIT\nend() { rm -rf x; exit 0; }\na", "trap end EXIT end() { rm -rf x exit 0 } a"),
             ("trap 'rm -rf x' EXIT; set -e; a", "trap 'rm -rf x' EXIT set -e"),
             ("trap 'exit 0' TERM; set -e; a", "trap 'exit 0' TERM set -e"),
+            ("find t -exec sh {} \\;", "find t -exec sh {} \\;"),
+            ("find t -exec sh {} +", ""),
         ] {
             let commands = split_commands(script);
             let found: Vec<_> = commands.iter().filter(|command| command.is_hidden).collect();
             let found: Vec<_> = found.iter().map(|command| command.text.as_str()).collect();
             assert_eq!(found.join(" "), hidden, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_command_in_a_loop_has_the_words_of_the_loop() {
+        for (script, command, words) in [
+            ("for f in t/*.sh u; do sh $f; done; echo", "do sh $f", "in t/*.sh u done"),
+            ("ls t/*.sh | sort | while read f; do sh $f; done", "do sh $f", "sort ls t/*.sh done"),
+            ("while read f; do sh $f; done < list.txt", "do sh $f", "done < list.txt"),
+            ("for f in a; do for g in b; do sh $g; done; done", "do sh $g", "in b done in a done"),
+            ("for f in a; do x; done; sh b", "sh b", ""),
+        ] {
+            let commands = split_commands(script);
+            let found = commands.iter().find(|found| found.text == command).unwrap();
+            assert_eq!(found.loop_words.join(" "), words, "{script}");
         }
     }
 

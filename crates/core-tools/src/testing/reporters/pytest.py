@@ -4,6 +4,7 @@ It is started as `python THIS EVENTS ARGUMENTS...`, which is `python -m pytest A
 of a pytest that somebody else starts, it is run by `python/core_tools_pytest.py`.
 """
 import atexit
+import copy
 import json
 import os
 import sys
@@ -58,20 +59,43 @@ if IS_MAIN or __name__ == "core_tools_pytest":
             self.skipped_files = 0
             # How often each test was run again, as pytest-rerunfailures does.
             self.reruns = {}
+            # True if each worker of pytest-xdist runs every test.
+            self.each = False
+            self.collected = []
+            self.deselected = set()
+
+        def pytest_configure(self, config):
+            self.each = getattr(config.option, "dist", "no") == "each"
 
         def plan(self, tests):
             self.planned = self.planned_before + tests + self.skipped_files
             write("plan", tests=self.planned)
 
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_collection_modifyitems(self, items):
+            self.collected = list(items)
+            yield
+
         def pytest_collection_finish(self, session):
+            kept = {id(item) for item in session.items} | self.deselected
+            names = {item.nodeid for item in session.items}
+            for item in self.collected:
+                if id(item) not in kept and item.nodeid not in names:
+                    why = "pytest collected it, and a conftest.py or a plug-in removed it without a message"
+                    write("not_run", what=item.nodeid, why=why)
             self.plan(len(session.items))
 
         @pytest.hookimpl(optionalhook=True)
         def pytest_xdist_node_collection_finished(self, node, ids):
             # Each worker of pytest-xdist collects all tests; this process has none of its own.
-            self.plan(len(ids))
+            if self.each:
+                self.planned_before += len(ids)
+                self.plan(0)
+            else:
+                self.plan(len(ids))
 
         def pytest_deselected(self, items):
+            self.deselected.update(id(item) for item in items)
             write("deselected", tests=len(items))
 
         def pytest_collectreport(self, report):
@@ -104,11 +128,34 @@ if IS_MAIN or __name__ == "core_tools_pytest":
                 write("note", message=f"beside the tests, in {nodeid or 'the run'}: {first}: {lines[-1] if lines else ''}")
 
         def pytest_runtest_logstart(self, nodeid, location):
-            self.tests[nodeid] = {"file": location[0], "line": (location[1] or 0) + 1, "ms": 0.0, "seen": [],
+            # It does not say which worker begins.
+            if not self.each:
+                self.begin(nodeid, location)
+
+        def begin(self, nodeid, location):
+            # A decorator or a base class of another file gives a test the location there.
+            file, is_named = nodeid.partition("::")[::2]
+            is_elsewhere = is_named and location[0].replace(os.sep, "/") != file
+            self.tests[nodeid] = {"file": file if is_elsewhere else location[0],
+                                  "line": None if is_elsewhere else (location[1] or 0) + 1, "ms": 0.0, "seen": [],
                                   "again": False}
             write("start", name=nodeid)
 
         def pytest_runtest_logreport(self, report):
+            if not self.each:
+                self.add(report)
+                return
+            # A test of two workers is two tests. Other plug-ins get the same report.
+            report = copy.copy(report)
+            worker = getattr(report, "worker_id", None) or getattr(getattr(report, "node", None), "gateway", None)
+            report.nodeid = f"{report.nodeid} [{getattr(worker, 'id', worker)}]"
+            if report.nodeid not in self.tests and report.when in ("setup", "call", "teardown"):
+                self.begin(report.nodeid, report.location)
+            self.add(report)
+            if report.when == "teardown":
+                self.finish(report.nodeid)
+
+        def add(self, report):
             test = self.tests.get(report.nodeid)
             if report.when not in ("setup", "call", "teardown"):
                 # pytest-xdist reports so that a worker died beneath the test; nothing else of the test comes.
@@ -155,6 +202,10 @@ if IS_MAIN or __name__ == "core_tools_pytest":
                 test["seen"].append((status, error))
 
         def pytest_runtest_logfinish(self, nodeid):
+            if not self.each:
+                self.finish(nodeid)
+
+        def finish(self, nodeid):
             test = self.tests.pop(nodeid, None)
             if test is None:
                 return

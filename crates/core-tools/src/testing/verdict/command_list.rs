@@ -285,6 +285,18 @@ impl<'a> CommandList<'a> {
         (0..self.parts.len()).any(|index| self.is_silent(index) && self.parts[index].command.hides_failures())
     }
 
+    /// Returns true if a rule of a makefile has a command that may have run tests, reported nothing, and may fail without a
+    /// failure of make. A rule that is not in the makefile itself may have any.
+    pub(super) fn hides_a_command_of_rule(&self, rule: &str) -> bool {
+        let mut parts = (0..self.parts.len()).filter(|index| self.parts[*index].script == rule).peekable();
+        parts.peek().is_none()
+            || parts.any(|index| {
+                let part = &self.parts[index].command;
+                let is_known = self.commands.get(index).is_some_and(|command| command.exit_code == Some(0));
+                self.is_silent(index) && part.is_hidden && may_run_tests(part) && !is_known
+            })
+    }
+
     /// Returns the number of commands whose tests a runner of this name has reported.
     pub(super) fn reports_of(&self, runner: &str) -> usize {
         self.commands.iter().filter(|command| command.runner.as_deref() == Some(runner)).count()

@@ -1,6 +1,6 @@
 //! The words of a command of a script: the programs that they name, and the processes that may be it.
 
-use crate::testing::project_command::{CommandPart, ScriptCommand, file_name, split_commands};
+use crate::testing::project_command::{CommandPart, ScriptCommand, file_name, is_keyword, split_commands};
 use crate::testing::results::TestProcessReport;
 
 /// Programs that run no tests, whatever their text looks like: they print what is in a file or comes from another one.
@@ -223,9 +223,24 @@ impl ScriptCommand {
             INTERPRETERS.contains(&name) || name.starts_with("python3.") || name == "node"
         };
         let is_test = |word: &String| names_test_file(word);
-        let runs_file = match self.words.iter().position(is_interpreter) {
-            Some(at) => self.words.iter().skip(at + 1).any(is_test),
-            None => self.words.first().is_some_and(is_test),
+        // The file that a loop or `find` puts in the place of a word is one of those that these name.
+        let is_test_of_many = |word: &String| {
+            let is_of_many = word.contains('$') || word.contains("{}");
+            is_of_many
+                && (self.loop_words.iter().any(is_test)
+                    || (self.is_find_of_many() && self.words.iter().any(is_test)))
+        };
+        let mut words = self.words.iter().skip_while(|word| is_keyword(word));
+        if self.is_find_of_many() {
+            words.by_ref().find(|word| word.starts_with("-exec") || *word == "-ok");
+        }
+        let words: Vec<&String> = words.collect();
+        if words.first().is_some_and(|program| NO_RUNNERS.contains(&file_name(program))) {
+            return names_runner;
+        }
+        let runs_file = match words.iter().position(|word| is_interpreter(word)) {
+            Some(at) => words.iter().skip(at + 1).any(|word| is_test(word) || is_test_of_many(word)),
+            None => words.first().is_some_and(|word| is_test(word) || is_test_of_many(word)),
         };
         names_runner || runs_file
     }

@@ -90,7 +90,8 @@ pub(super) fn judge_project_command(
         exit => judge(results, exit, None),
     };
     let may_be_verified = exit == RunnerExit::Exited(0) && problem.is_none();
-    let unverified = may_be_verified.then(|| unverified_note(results, &list, has_foreign_tap)).flatten();
+    let unverified =
+        may_be_verified.then(|| unverified_note(results, &list, has_foreign_tap, text)).flatten();
     let is_unverified = may_be_verified && (counts.executed() == 0 || unverified.is_some());
     results.notes.extend(unverified);
     results.notes.extend(skipped_environments(text));
@@ -202,7 +203,12 @@ fn printed_failure(
 }
 
 /// Returns what a command that succeeded leaves open, although it may have reported tests: others of which nothing is known.
-fn unverified_note(results: &TestResults, list: &CommandList<'_>, has_foreign_tap: bool) -> Option<String> {
+fn unverified_note(
+    results: &TestResults,
+    list: &CommandList<'_>,
+    has_foreign_tap: bool,
+    text: &str,
+) -> Option<String> {
     let TestResults { summaries, failure_lines, .. } = results;
     let unknown = list.unknown_outcomes();
     if !unknown.is_empty() {
@@ -234,6 +240,14 @@ fn unverified_note(results: &TestResults, list: &CommandList<'_>, has_foreign_ta
             summary.line, summary.runner
         ));
     }
+    if let Some(line) = text
+        .lines()
+        .find(|line| rule_ignored_by_make(line).is_some_and(|rule| list.hides_a_command_of_rule(rule)))
+    {
+        return Some(format!(
+            "not verified: make ignored that a command failed, and nothing reported its tests: `{line}`"
+        ));
+    }
     if let Some(line) = failure_lines.first().filter(|_| list.has_script_that_hides_failures()) {
         return Some(format!(
             "not verified: the output has `{line}`, and a script that reported no test may have printed it: the script can end with exit code 0 after a failure"
@@ -244,6 +258,16 @@ fn unverified_note(results: &TestResults, list: &CommandList<'_>, has_foreign_ta
         "not verified: TAP is on standard output, and none of the commands runs tests: it may be that of an earlier run"
             .to_owned()
     })
+}
+
+/// Returns the rule of a command whose failure make ignored, if `line` is that message of make:
+/// `make: [Makefile:5: unit] Error 1 (ignored)`.
+fn rule_ignored_by_make(line: &str) -> Option<&str> {
+    let (program, message) = line.split_once(": [")?;
+    let program = program.split('[').next().unwrap_or_default();
+    let (place, error) = message.split_once("] ")?;
+    let is_of_make = ["make", "gmake", "mingw32-make"].contains(&program);
+    (is_of_make && error.ends_with(" (ignored)")).then(|| place.rsplit(": ").next().unwrap_or(place))
 }
 
 /// Returns the problem of a command that ended with an exit code, which outranks the reports in it.

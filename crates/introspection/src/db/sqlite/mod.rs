@@ -20,7 +20,9 @@ use pinned_file::PinnedFile;
 use prepare::PreparedText;
 use serde_json::Value;
 use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteRow, SqliteValueRef};
-use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection, Decode, Row, Sqlite, TypeInfo, ValueRef};
+use sqlx::{
+    Arguments, AssertSqlSafe, ConnectOptions, Connection, Decode, Either, Row, Sqlite, TypeInfo, ValueRef,
+};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -216,17 +218,34 @@ async fn seed(database: &mut OpenDatabase, request: &DbBridge) -> Result<SeedRep
     // The write lock at once: a transaction that reads first cannot wait for it later.
     database.execute("BEGIN IMMEDIATE").await?;
     let mut report = SeedReport { dry_run: request.dry_run, ..SeedReport::default() };
+    let mut returned = RowCollector::new(prepared.columns, request.row_limit()?);
     for list in lists {
         let arguments = arguments(list, prepared.parameters)?;
         database.guard.enter(AuthorizerMode::Seed);
+        let guard = Arc::clone(&database.guard);
         let query = sqlx::query_with(AssertSqlSafe(statement), arguments);
+        #[expect(
+            deprecated,
+            reason = "the statement was prepared as one, and only this gives rows and their number"
+        )]
+        let mut results = query.fetch_many(database.connection()?);
         // After an error the connection is closed, which rolls the transaction back.
-        let result = query.execute(database.connection()?).await;
-        let result = result.map_err(|error| database.guard.translate(Error::engine(error), statement))?;
-        report.affected += result.rows_affected();
-        // SQLite returns 0 on a connection that has inserted nothing.
-        report.last_insert_id = Some(result.last_insert_rowid()).filter(|id| *id != 0);
+        let failed = |error| guard.translate(Error::engine(error), statement);
+        while let Some(result) = results.try_next().await.map_err(failed)? {
+            match result {
+                Either::Left(done) => {
+                    report.affected += done.rows_affected();
+                    // SQLite returns 0 on a connection that has inserted nothing.
+                    report.last_insert_id = Some(done.last_insert_rowid()).filter(|id| *id != 0);
+                }
+                // A full answer takes no more rows; the statement goes on.
+                Either::Right(row) => {
+                    returned.push((0..row.len()).map(|index| cell(&row, index)));
+                }
+            }
+        }
     }
+    report.add_returned(returned);
     database.execute(if request.dry_run { "ROLLBACK" } else { "COMMIT" }).await?;
     Ok(report)
 }
