@@ -35,9 +35,13 @@ impl HookInstallation {
     /// Returns the path of the file, beneath the client's folder of the user or beneath the project.
     pub const fn path(client: HookClient, placement: HookPlacement) -> &'static str {
         match (client, placement) {
-            // The client's own folder of the user: `~/.claude`, `~/.codex`, `~/.gemini`, `~/.config/opencode`.
+            // The client's own folder of the user: `~/.claude`, `~/.codex`, `~/.gemini`, `~/.config/opencode`, `~/.copilot`,
+            // `~/.cursor`.
             (HookClient::Claude | HookClient::Gemini, HookPlacement::User) => "settings.json",
-            (HookClient::Codex, HookPlacement::User) => "hooks.json",
+            (HookClient::Codex | HookClient::Cursor, HookPlacement::User) => "hooks.json",
+            (HookClient::Copilot, HookPlacement::User) => "hooks/coretools.json",
+            (HookClient::Copilot, HookPlacement::Project) => ".github/hooks/coretools.json",
+            (HookClient::Cursor, HookPlacement::Project) => ".cursor/hooks.json",
             (HookClient::Opencode, HookPlacement::User) => "plugin/coretools-hook.js",
             (HookClient::Claude, HookPlacement::Project) => ".claude/settings.json",
             (HookClient::Codex, HookPlacement::Project) => ".codex/hooks.json",
@@ -59,16 +63,48 @@ impl HookInstallation {
                 ".opencode/opencode.jsonc",
                 ".opencode/plugin/coretools-hook.js",
             ],
+            HookClient::Copilot => &[
+                ".github/hooks/coretools.json",
+                ".github/copilot/settings.json",
+                ".github/copilot/settings.local.json",
+                ".github/mcp.json",
+            ],
+            HookClient::Cursor => &[".cursor/hooks.json", ".cursor/cli.json", ".cursor/mcp.json"],
+        }
+    }
+
+    /// Returns the files beside [the user's file](Self::path), in the client's folder of the user, in which the client reads
+    /// settings that could switch hooks off.
+    pub const fn user_settings(client: HookClient) -> &'static [&'static str] {
+        match client {
+            HookClient::Claude => &["settings.local.json"],
+            HookClient::Codex => &["config.toml"],
+            HookClient::Gemini | HookClient::Cursor => &[],
+            HookClient::Opencode => &["opencode.json", "opencode.jsonc", "config.json"],
+            HookClient::Copilot => &["settings.json", "config.json", "mcp-config.json"],
         }
     }
 
     /// Returns the key of the list of hooks in the member `hooks`, or `None` for a client whose hook is a file of its own.
     pub const fn event(client: HookClient) -> Option<&'static str> {
         match client {
-            HookClient::Claude | HookClient::Codex => Some("PreToolUse"),
-            HookClient::Gemini => Some("BeforeTool"),
             HookClient::Opencode => None,
+            client => Some(client.event()),
         }
+    }
+
+    /// Returns the version that the client's file of hooks must name, if it must.
+    pub const fn file_version(client: HookClient) -> Option<u32> {
+        match client {
+            HookClient::Copilot | HookClient::Cursor => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Returns the command lines of an entry in a list of hooks, in each form that a client has for them.
+    pub fn commands(entry: &Value) -> impl Iterator<Item = &str> {
+        let nested = entry["hooks"].as_array().into_iter().flatten().map(|hook| &hook["command"]);
+        nested.chain([&entry["command"], &entry["bash"]]).filter_map(Value::as_str)
     }
 
     /// Returns the list of hooks with this one in it, in place of an older one.
@@ -106,6 +142,15 @@ impl HookInstallation {
                 "command": self.command_line(),
                 "timeout": TIMEOUT_SECONDS * 1000,
             }]}),
+            HookClient::Copilot => {
+                json!({"type": "command", "bash": self.command_line(), "timeoutSec": TIMEOUT_SECONDS})
+            }
+            HookClient::Cursor => json!({
+                "type": "command",
+                "command": self.command_line(),
+                "timeout": TIMEOUT_SECONDS,
+                "failClosed": true,
+            }),
             _ => json!({"matcher": "*", "hooks": [{
                 "type": "command",
                 "command": self.command_line(),
@@ -156,9 +201,8 @@ export const CoreToolsHook = async ({{ directory }}) => ({{
 }
 
 fn is_own(client: HookClient, entry: &Value) -> bool {
-    let commands = entry["hooks"].as_array().into_iter().flatten();
     let marker = format!(" hook {client}");
-    commands.filter_map(|hook| hook["command"].as_str()).any(|command| command.contains(&marker))
+    HookInstallation::commands(entry).any(|command| command.contains(&marker))
 }
 
 /// Quotes a word for a POSIX shell.

@@ -1,5 +1,6 @@
 //! [`HookJudge`]: asks the policy about the use of a native tool.
 
+use crate::client::HookClient;
 use crate::event::HookEvent;
 use crate::shell::ShellSurroundings;
 use crate::tool_use::{FileUse, ToolUse};
@@ -280,9 +281,20 @@ impl Judgement<'_> {
             }
             self.authorize(facts, Map::new(), &event.folder, &event.tool)?;
         }
+        // The event does not name the server, so the tool is judged as ours of the same name.
+        if event.client == HookClient::Cursor {
+            let facts = self.tools.iter().find(|facts| facts.name == tool).copied();
+            let facts = facts.unwrap_or_else(|| ToolFacts::external(tool));
+            let rule = self.authorize(&facts, event.input.clone(), &event.folder, &event.tool)?;
+            return Ok(allowed(tool, rule));
+        }
         // The name of a server may have the separator in it, and then a part of it stands before the tool here: the tool is
         // judged by each name that it could have.
-        let separator = if event.tool.starts_with("mcp__") { "__" } else { "_" };
+        let separator = match event.client {
+            HookClient::Copilot => "-",
+            _ if event.tool.starts_with("mcp__") => "__",
+            _ => "_",
+        };
         let mut name = tool;
         let mut rule =
             self.authorize(&ToolFacts::external(name), event.input.clone(), &event.folder, &event.tool)?;

@@ -136,13 +136,18 @@ impl NativeToolHost {
         }
     }
 
-    /// Decides about the tool that `event` asks for, and records the decision in the audit.
-    pub fn decide(&self, event: &HookEvent) -> HookDecision {
+    /// Decides about the tool that `event` asks for, and records the decision in the audit. `changes_lines` is true if the
+    /// answer puts another line in the place of one that runs programs.
+    pub fn decide(&self, event: &HookEvent, changes_lines: bool) -> HookDecision {
         let began = Instant::now();
         let mut decision = self.judge().judge(event);
         decision.reason = self.redactor.redact(&decision.reason).into_owned();
         let session = event.session.as_deref();
-        if decision.verdict == HookVerdict::Ask && !event.client.can_ask() {
+        let can_ask = match changes_lines && decision.runs_programs {
+            true => event.client.can_ask_about_changed_arguments(),
+            false => event.client.can_ask(),
+        };
+        if decision.verdict == HookVerdict::Ask && !can_ask {
             // The answer to such a client refuses the tool.
             let mut refused = decision.clone();
             refused.verdict = HookVerdict::Deny;

@@ -9,7 +9,7 @@ use crate::print_config::merge::json::with_member;
 use crate::print_config::write::{Written, merge_into};
 use agent_hooks::{HookClient, HookInstallation, HookPlacement};
 use serde_json::Value;
-use server_setup::client_settings::{has_hook, user_file};
+use server_setup::client_settings::{has_hook, user_file, user_settings};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -38,9 +38,14 @@ pub(super) fn install(
     let path = file(client, placement)?;
     let written = merge_into(&path, |text| match HookInstallation::event(client) {
         None => Ok(installation.plugin()),
-        Some(event) => {
-            with_member(text, &["hooks"], event, |old| installation.added(old)).map_err(unchanged(&path))
-        }
+        Some(event) => with_member(text, &["hooks"], event, |old| installation.added(old))
+            .and_then(|text| match HookInstallation::file_version(client) {
+                Some(version) => {
+                    with_member(&text, &[], "version", |old| old.cloned().unwrap_or_else(|| version.into()))
+                }
+                None => Ok(text),
+            })
+            .map_err(unchanged(&path)),
     })?;
     let shown = path.display();
     let name = client.display_name();
@@ -99,6 +104,8 @@ fn check(client: HookClient) -> &'static str {
             "Codex asks whether to trust the hook: agree in `/hooks`, or it does not run; `doctor` checks the file"
         }
         HookClient::Gemini => "`/hooks panel` in a new session shows it; `doctor` checks it",
+        HookClient::Copilot => "`/env` in a new session shows it; `doctor` checks it",
+        HookClient::Cursor => "Cursor's settings show it under Hooks; `doctor` checks the file",
         _ => "it is loaded by the next session; `doctor` checks it",
     }
 }
@@ -119,8 +126,8 @@ pub(crate) fn findings(roots: &[PathBuf]) -> Vec<HookFinding> {
         let project = roots.iter().map(of_project).find(|file| has_hook(client, file));
         let Some(file) = user.as_ref().or(project.as_ref()) else { continue };
         let settings = HookInstallation::project_settings(client).iter();
-        let all =
-            settings.flat_map(|name| roots.iter().map(move |root| root.join(name))).chain([file.clone()]);
+        let of_projects = settings.flat_map(|name| roots.iter().map(move |root| root.join(name)));
+        let all = of_projects.chain(user_settings(client)).chain([file.clone()]);
         let switched_off =
             all.filter(|path| switches_hooks_off(path)).map(|path| path.display().to_string()).next();
         let problem = if let Some(path) = switched_off {
@@ -159,10 +166,9 @@ fn switches_hooks_off(path: &Path) -> bool {
 fn missing_program(client: HookClient, path: &Path) -> Option<String> {
     let settings: Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
     let list = settings["hooks"][HookInstallation::event(client)?].as_array()?;
-    let commands = list.iter().filter_map(|entry| entry["hooks"].as_array()).flatten();
     let marker = format!(" hook {client}");
-    let command =
-        commands.filter_map(|hook| hook["command"].as_str()).find(|command| command.contains(&marker))?;
+    let mut commands = list.iter().flat_map(HookInstallation::commands);
+    let command = commands.find(|command| command.contains(&marker))?;
     let program = match command.strip_prefix('\'') {
         Some(rest) => rest.split_once('\'')?.0,
         None => command.split_once(' ')?.0,

@@ -43,6 +43,12 @@ pub(crate) fn run(
         HookCommand::Opencode(arguments) => {
             Ok(answer::answer(program, options, HookClient::Opencode, &arguments))
         }
+        HookCommand::Copilot(arguments) => {
+            Ok(answer::answer(program, options, HookClient::Copilot, &arguments))
+        }
+        HookCommand::Cursor(arguments) => {
+            Ok(answer::answer(program, options, HookClient::Cursor, &arguments))
+        }
         HookCommand::Install { client, placement, answer } => {
             install::install(options, client.into(), placement, &answer)
         }
