@@ -159,6 +159,12 @@ impl HookInstallation {
         }
     }
 
+    /// Returns the words that a plugin of opencode starts the hook with, or `None` if the text is no such plugin.
+    pub fn words_of_plugin(text: &str) -> Option<Vec<String>> {
+        let words = text.lines().find_map(|line| line.strip_prefix("const words = "))?;
+        serde_json::from_str(words.strip_suffix(';')?).ok()
+    }
+
     /// Returns the plugin of opencode, which starts the hook and throws what it refuses.
     pub fn plugin(&self) -> String {
         let words = json!(self.words);
@@ -212,4 +218,34 @@ fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_plugin_are_read_back() {
+        let words = ["/opt/my tools/mcp-stdio", "--role", "it's", "hook", "opencode"].map(str::to_owned);
+        let installation = HookInstallation::new(HookClient::Opencode, words.to_vec());
+        let plugin = installation.plugin();
+        assert_eq!(HookInstallation::words_of_plugin(&plugin), Some(words.to_vec()));
+        assert_eq!(HookInstallation::words_of_plugin("export const Other = 1;"), None);
+    }
+
+    #[test]
+    fn an_entry_is_found_again_and_replaced_in_the_form_of_each_client() {
+        let words = |role: &str| ["mcp-stdio", "--role", role, "hook"].map(str::to_owned).to_vec();
+        for client in HookClient::ALL.into_iter().filter(|client| HookInstallation::event(*client).is_some()) {
+            let with_client = |role: &str| [words(role), vec![client.as_str().to_owned()]].concat();
+            let foreign = json!({"type": "command", "command": "mine.sh", "bash": "mine.sh"});
+            let list = json!([foreign]);
+            let first = HookInstallation::new(client, with_client("worker")).added(Some(&list));
+            assert!(HookInstallation::is_in(client, Some(&first)), "{client}");
+            let second = HookInstallation::new(client, with_client("readonly")).added(Some(&first));
+            assert_eq!(second.as_array().map(Vec::len), Some(2), "{client}: {second}");
+            assert!(second.to_string().contains("--role readonly hook"), "{second}");
+            assert_eq!(HookInstallation::removed(client, Some(&second)), json!([foreign]), "{client}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod arguments;
+mod findings;
 mod install;
 mod trial;
 
@@ -9,7 +10,7 @@ use crate::cli::GlobalOptions;
 use crate::error::Error;
 use agent_hooks::HookClient;
 pub(crate) use arguments::HookCommand;
-pub(crate) use install::findings;
+pub(crate) use findings::findings;
 use server_setup::Program;
 use std::process::ExitCode;
 
