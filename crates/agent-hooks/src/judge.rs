@@ -62,6 +62,9 @@ pub struct HookJudge<'a> {
     pub effects: &'a dyn EffectResolver,
     /// The roots, and the files in them that nothing may write.
     pub workspace: &'a Workspace,
+    /// The same roots, where only the files are protected that no person's word opens: the policy, the audit, the settings of
+    /// clients. What clients load by themselves can be changed in these roots.
+    pub workspace_for_asking: &'a Workspace,
     /// The files that a command line may not name to change them.
     pub protected: &'a [PathBuf],
     /// The folders in which a command line may change nothing.
@@ -314,13 +317,17 @@ impl Judgement<'_> {
         let mut arguments = file.arguments.clone();
         let path = joined(folder, Some(&file.path));
         arguments.insert("path".to_owned(), json!(path.to_string_lossy()));
+        let asked_before = self.asks.borrow().len();
         let rule = self.authorize(&facts, arguments, folder, native)?;
-        self.check_path(&path, file.access).map_err(|reason| Denial {
-            tool: file.tool.to_owned(),
-            rule: "the roots".to_owned(),
-            reason: format!("`{}`: {reason}", file.path),
-        })?;
-        Ok(rule)
+        let Err(reason) = self.check_path(&path, file.access) else { return Ok(rule) };
+        let reason = format!("`{}`: {reason}", file.path);
+        // Where the policy has a person asked about this call, the person can agree to a change of what clients load.
+        let is_asked = self.asks.borrow().len() > asked_before;
+        if is_asked && check_path(self.workspace_for_asking, &path, file.access).is_ok() {
+            self.asks.borrow_mut().push((rule.clone(), reason));
+            return Ok(rule);
+        }
+        Err(Denial { tool: file.tool.to_owned(), rule: "the roots".to_owned(), reason })
     }
 
     /// Judges a patch, by the tool for patches and by the tools that would do the same to each file.
@@ -348,28 +355,32 @@ impl Judgement<'_> {
 
     /// Checks that a path lies in a root, and may be changed if it would be.
     pub(crate) fn check_path(&self, path: &Path, access: Access) -> Result<(), String> {
-        let located = self.workspace.locate(path).map_err(|error| self.outside(&error))?;
-        located.resolved().map_err(|error| self.outside(&error))?;
-        if access == Access::Write {
-            located.check_changeable().map_err(|error| error.to_string())?;
-            let changeable = match located.target() {
-                Ok(target) => target.check_changeable(),
-                // Its folder does not exist either, and would be made with it.
-                Err(error) if error.is_not_found() => located.check_creatable(),
-                Err(error) => Err(error),
-            };
-            changeable.map_err(|error| error.to_string())?;
-        }
-        Ok(())
+        check_path(self.workspace, path, access)
     }
+}
 
-    fn outside(&self, error: &workspace::Error) -> String {
-        if !error.is_outside() {
-            return error.to_string();
-        }
-        let roots: Vec<String> = self.workspace.roots().map(|root| format!("`{}`", root.display())).collect();
-        format!("it lies outside the folders that this agent may use, which are {}", roots.join(", "))
+fn check_path(workspace: &Workspace, path: &Path, access: Access) -> Result<(), String> {
+    let located = workspace.locate(path).map_err(|error| outside(workspace, &error))?;
+    located.resolved().map_err(|error| outside(workspace, &error))?;
+    if access == Access::Write {
+        located.check_changeable().map_err(|error| error.to_string())?;
+        let changeable = match located.target() {
+            Ok(target) => target.check_changeable(),
+            // Its folder does not exist either, and would be made with it.
+            Err(error) if error.is_not_found() => located.check_creatable(),
+            Err(error) => Err(error),
+        };
+        changeable.map_err(|error| error.to_string())?;
     }
+    Ok(())
+}
+
+fn outside(workspace: &Workspace, error: &workspace::Error) -> String {
+    if !error.is_outside() {
+        return error.to_string();
+    }
+    let roots: Vec<String> = workspace.roots().map(|root| format!("`{}`", root.display())).collect();
+    format!("it lies outside the folders that this agent may use, which are {}", roots.join(", "))
 }
 
 pub(crate) fn allowed(tool: impl Into<String>, rule: impl Into<String>) -> HookDecision {

@@ -37,6 +37,8 @@ pub struct NativeToolHost {
     facts: Vec<ToolFacts<'static>>,
     audit: Option<Audit>,
     redactor: Redactor,
+    /// The same roots without the protection of what clients load by themselves.
+    workspace_for_asking: Arc<Workspace>,
     protected: Vec<PathBuf>,
     protected_folders: Vec<PathBuf>,
     variables: Vec<String>,
@@ -70,6 +72,7 @@ impl NativeToolHost {
         let mut protected = protected_files::protected(&settings);
         protected.extend(project_settings);
         let mut protected_folders = Vec::new();
+        let workspace_for_asking = Arc::clone(&workspace);
         if !is_unrestricted {
             let loaded_files = loaded_files(&settings.roots);
             protected_folders = loaded_folders(&settings.roots);
@@ -99,6 +102,7 @@ impl NativeToolHost {
             protected_folders,
             settings,
             workspace,
+            workspace_for_asking,
             effects,
             caller,
             facts,
@@ -127,6 +131,7 @@ impl NativeToolHost {
             tools: &self.facts,
             effects: &self.effects,
             workspace: &self.workspace,
+            workspace_for_asking: &self.workspace_for_asking,
             protected: &self.protected,
             protected_folders: &self.protected_folders,
             surroundings: ShellSurroundings { home: self.home.as_deref(), variables: &self.variables },
