@@ -77,9 +77,7 @@ pub(crate) const CODEX: GovernedClient = GovernedClient {
     },
     // It reads and writes files by lines of its shell.
     call: |_, means, text| match means {
-        Means::Shell(_) => {
-            object("own:exec_command", json!({"cmd": text, "yield_time_ms": 30000}))
-        }
+        Means::Shell(_) => object("own:exec_command", json!({"cmd": text, "yield_time_ms": 30000})),
         Means::Agent => object("own:multi_agent_v1__spawn_agent", json!({"message": "do it"})),
         _ => None,
     },
@@ -142,10 +140,9 @@ pub(crate) const OPENCODE: GovernedClient = GovernedClient {
         Means::Shell(_) => object("own:bash", json!({"command": text, "description": "do"})),
         Means::Read(_) => object("own:read", json!({"filePath": text})),
         Means::Write(_) => object("own:write", json!({"filePath": text, "content": "{}"})),
-        Means::Agent => object(
-            "own:task",
-            json!({"description": "do it", "prompt": "do it", "subagent_type": "general"}),
-        ),
+        Means::Agent => {
+            object("own:task", json!({"description": "do it", "prompt": "do it", "subagent_type": "general"}))
+        }
         Means::Ours(..) => None,
     },
 };
@@ -299,7 +296,8 @@ fn check_ask(client: &GovernedClient) {
     let model = ScriptedModel::asking(&calls);
     (client.configure)(&home, &model);
     let (policy, root) = (home.path("roles.toml"), home.project.path().to_path_buf());
-    let arguments = ["--role", "careful", "--policy", policy.to_str().unwrap(), "--root", root.to_str().unwrap()];
+    let arguments =
+        ["--role", "careful", "--policy", policy.to_str().unwrap(), "--root", root.to_str().unwrap()];
     (client.connect)(&home, &arguments);
     let mut command = (client.command)(&home, &model);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -376,9 +374,9 @@ fn check_death(client: &GovernedClient) {
     let sleeping =
         || command_lines().iter().filter(|line| line.starts_with(&format!("sleep {seconds}"))).count();
     wait_until(PATIENCE, "the command runs", || sleeping() == 2);
-    let supervisor = command_lines()
-        .into_iter()
-        .find(|line| line.contains(" exec ") && line.contains("--ends-with") && line.contains(&seconds.to_string()));
+    let supervisor = command_lines().into_iter().find(|line| {
+        line.contains(" exec ") && line.contains("--ends-with") && line.contains(&seconds.to_string())
+    });
     let words: Vec<String> = supervisor.unwrap().split(' ').map(str::to_owned).collect();
     let owner = &words[words.iter().position(|word| word == "--ends-with").unwrap() + 1];
     assert!(Command::new("kill").args(["-KILL", owner]).status().unwrap().success());

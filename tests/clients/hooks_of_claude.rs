@@ -76,9 +76,10 @@ fn attempt(home: &ClientHome, means: Means) -> RequestedCall {
         Means::Shell(line) => ("own:Bash", json!({"command": fill(line)})),
         Means::Read(path) => ("own:Read", json!({"file_path": fill(path)})),
         Means::Write(path) => ("own:Write", json!({"file_path": fill(path), "content": "{}"})),
-        Means::Agent => {
-            ("own:Agent", json!({"description": "do it", "prompt": "do it", "subagent_type": "general-purpose"}))
-        }
+        Means::Agent => (
+            "own:Agent",
+            json!({"description": "do it", "prompt": "do it", "subagent_type": "general-purpose"}),
+        ),
         Means::Ours(tool, input) => (tool, serde_json::from_str(&fill(input)).unwrap()),
     }
 }

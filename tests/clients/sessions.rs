@@ -222,7 +222,8 @@ fn a_command_of_codex_runs_to_its_end() {
 #[test]
 fn a_session_of_codex_waits_for_the_time_of_its_rate_limit_and_goes_on() {
     let Some(home) = ClientHome::with("codex") else { return };
-    let message = "Rate limit reached for gpt-5 on tokens per min (TPM): Limit 30000. Please try again in 2s.";
+    let message =
+        "Rate limit reached for gpt-5 on tokens per min (TPM): Limit 30000. Please try again in 2s.";
     let error = json!({"code": "rate_limit_exceeded", "message": message});
     // As OpenAI's API says it: in a stream that has begun.
     let body = RefusalBody::Stream(vec![
@@ -333,8 +334,9 @@ fn a_command_of_opencode_runs_to_its_end() {
 fn opencode_waits_for_a_rate_limit_itself_and_is_resumed_by_a_message() {
     let Some(home) = ClientHome::with("opencode") else { return };
     let message = "Rate limit exceeded. Please try again in 2 seconds.";
-    let body =
-        RefusalBody::Error(json!({"type": "error", "error": {"type": "rate_limit_error", "message": message}}));
+    let body = RefusalBody::Error(
+        json!({"type": "error", "error": {"type": "rate_limit_error", "message": message}}),
+    );
     let refusal = Refusal { status: "429 Too Many Requests", body, after_results: 1 };
     let calls = opencode_calls(&home);
     let model = ScriptedModel::asking(&calls).refusing([refusal]);

@@ -132,8 +132,7 @@ fn the_processes_of_a_session_get_so_much_memory_as_each_of_its_roles_may_use() 
         let mut command = project.server();
         command.env("CORETOOLS_TOOLSETS", "all").args(["--role", "lead", "--policy"]).arg(&file);
         let output = command.args(["call", "new_session", &arguments.to_string()]).output().unwrap();
-        let started: Value =
-            serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+        let started: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
         let pid = u32::try_from(started["pid"].as_u64().unwrap()).unwrap();
         assert_eq!(integration_tests::memory_limit(pid), Some(bytes), "{role:?}");
         until_said(&PathBuf::from(text(&started["log"])), said);

@@ -226,7 +226,8 @@ fn a_person_may_agree_to_a_plug_in_and_to_nothing_that_decides_about_the_agent()
     for decision in decided(&asked, &plug_ins) {
         assert!(decision.starts_with("ask") && decision.contains("decides what"), "{decision}");
     }
-    let settings = [".claude/settings.json", ".mcp.json", ".claude/commands/link.md", "../outside.md", ".git/hooks/x"];
+    let settings =
+        [".claude/settings.json", ".mcp.json", ".claude/commands/link.md", "../outside.md", ".git/hooks/x"];
     for decision in decided(&asked, &settings) {
         assert!(decision.starts_with("deny"), "{decision}");
     }

@@ -93,7 +93,9 @@ impl HookHome {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.project.server();
         command.args(arguments).env("HOME", self.folder.path()).current_dir(self.project.path());
-        for name in ["XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "COPILOT_HOME", "CURSOR_PROJECT_DIR"] {
+        for name in
+            ["XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "COPILOT_HOME", "CURSOR_PROJECT_DIR"]
+        {
             command.env_remove(name);
         }
         command
@@ -166,7 +168,10 @@ fn a_hook_of_each_client_is_installed_tried_examined_and_removed() {
             let finding = home.doctor(client.file);
             assert!(!finding.starts_with("ok") && finding.contains("nobody has trusted it"), "{finding}");
             let key = format!("{}:pre_tool_use:0:0", file.display());
-            home.write(".codex/config.toml", &format!("[hooks.state.{key:?}]\ntrusted_hash = \"sha256:0\"\n"));
+            home.write(
+                ".codex/config.toml",
+                &format!("[hooks.state.{key:?}]\ntrusted_hash = \"sha256:0\"\n"),
+            );
         }
         let finding = home.doctor(client.file);
         assert!(finding.starts_with("ok"), "{}: {finding}", client.name);
@@ -297,7 +302,8 @@ fn events_of_cursor_are_answered_in_its_form() {
     let decided = |word: &str| lines.matches(&format!("\"decision\":\"{word}\"")).count();
     assert_eq!(decided("refused"), count, "{lines}");
     // Whatever is no event is refused too.
-    for text in ["", "{}", "[1]", r#"{"hook_event_name": "beforeReadFile", "tool_name": "Read", "cwd": "/"}"#] {
+    for text in ["", "{}", "[1]", r#"{"hook_event_name": "beforeReadFile", "tool_name": "Read", "cwd": "/"}"#]
+    {
         let answer: Value = serde_json::from_str(&home.succeeds(&["hook", "cursor"], text)).unwrap();
         assert_eq!(answer["permission"], "deny", "{text}: {answer}");
     }

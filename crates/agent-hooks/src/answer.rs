@@ -147,7 +147,8 @@ mod tests {
     #[test]
     fn a_client_that_would_drop_the_changed_line_refuses_instead_of_asking() {
         let input = || Some(Map::from_iter([("command".to_owned(), json!("exec -- bash"))]));
-        let answer = |client, input| HookAnswer::new(client, &decision(HookVerdict::Ask), input, false).output;
+        let answer =
+            |client, input| HookAnswer::new(client, &decision(HookVerdict::Ask), input, false).output;
         assert_eq!(answer(HookClient::Copilot, None)["permissionDecision"], "ask");
         let refused = answer(HookClient::Copilot, input());
         assert_eq!(refused["permissionDecision"], "deny");
@@ -164,7 +165,8 @@ mod tests {
     #[test]
     fn every_answer_that_refuses_has_the_reason() {
         for client in HookClient::ALL {
-            let refused = HookAnswer::new(client, &decision(HookVerdict::Deny), None, true).output.to_string();
+            let refused =
+                HookAnswer::new(client, &decision(HookVerdict::Deny), None, true).output.to_string();
             assert!(refused.contains("deny") && refused.contains("why"), "{client}: {refused}");
             let failed = HookAnswer::failure(client, "broken").output.to_string();
             assert!(failed.contains("deny") && failed.contains("broken"), "{client}: {failed}");

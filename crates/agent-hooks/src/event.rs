@@ -120,7 +120,8 @@ mod tests {
         assert_eq!(event.input["command"], "echo hi");
         let older = r#"{"timestamp":1,"cwd":"/srv/app","toolName":"bash","toolArgs":"{\"command\":\"ls\"}"}"#;
         assert_eq!(HookEvent::parse(HookClient::Copilot, older).unwrap().input["command"], "ls");
-        let patch = r#"{"timestamp":1,"cwd":"/srv/app","toolName":"apply_patch","toolArgs":"*** Begin Patch"}"#;
+        let patch =
+            r#"{"timestamp":1,"cwd":"/srv/app","toolName":"apply_patch","toolArgs":"*** Begin Patch"}"#;
         assert_eq!(HookEvent::parse(HookClient::Copilot, patch).unwrap().input["input"], "*** Begin Patch");
         for bad in [r#"{"cwd":"/srv","toolArgs":{}}"#, r#"{"cwd":"srv","toolName":"bash","toolArgs":{}}"#] {
             assert!(HookEvent::parse(HookClient::Copilot, bad).is_err(), "{bad}");

@@ -236,7 +236,8 @@ mod tests {
     #[test]
     fn an_entry_is_found_again_and_replaced_in_the_form_of_each_client() {
         let words = |role: &str| ["mcp-stdio", "--role", role, "hook"].map(str::to_owned).to_vec();
-        for client in HookClient::ALL.into_iter().filter(|client| HookInstallation::event(*client).is_some()) {
+        for client in HookClient::ALL.into_iter().filter(|client| HookInstallation::event(*client).is_some())
+        {
             let with_client = |role: &str| [words(role), vec![client.as_str().to_owned()]].concat();
             let foreign = json!({"type": "command", "command": "mine.sh", "bash": "mine.sh"});
             let list = json!([foreign]);

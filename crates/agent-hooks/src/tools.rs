@@ -232,17 +232,15 @@ fn opencode(tool: &str, input: &Input) -> Option<ToolUse> {
 }
 
 /// Returns the searches of a tool with a list of folders or files, or with the text of one.
-fn searches(
-    input: &Input,
-    search: impl Fn(Option<String>) -> Option<ToolUse>,
-) -> Option<ToolUse> {
+fn searches(input: &Input, search: impl Fn(Option<String>) -> Option<ToolUse>) -> Option<ToolUse> {
     let folders: Vec<Option<String>> = match input.get("paths").or_else(|| input.get("path")) {
         None | Some(Value::Null) => vec![None],
         Some(Value::String(folder)) => vec![Some(folder.clone())],
         Some(Value::Array(folders)) if folders.is_empty() => vec![None],
-        Some(Value::Array(folders)) => {
-            folders.iter().map(|folder| folder.as_str().map(|name| Some(name.to_owned()))).collect::<Option<_>>()?
-        }
+        Some(Value::Array(folders)) => folders
+            .iter()
+            .map(|folder| folder.as_str().map(|name| Some(name.to_owned())))
+            .collect::<Option<_>>()?,
         Some(_) => return None,
     };
     let mut files = Vec::new();
@@ -269,9 +267,20 @@ fn copilot(tool: &str, input: &Input) -> Option<ToolUse> {
         "web_search" => ToolUse::Web("web_search"),
         "task" | "write_agent" => ToolUse::Agent,
         // The database of `sql` is the session's own, in memory; another one cannot be attached.
-        "read_bash" | "stop_bash" | "list_bash" | "read_agent" | "list_agents" | "sql" | "skill"
-        | "ask_user" | "report_intent" | "update_todo" | "exit_plan_mode" | "task_complete"
-        | "tool_search_tool" | "fetch_copilot_cli_documentation" => ToolUse::Internal,
+        "read_bash"
+        | "stop_bash"
+        | "list_bash"
+        | "read_agent"
+        | "list_agents"
+        | "sql"
+        | "skill"
+        | "ask_user"
+        | "report_intent"
+        | "update_todo"
+        | "exit_plan_mode"
+        | "task_complete"
+        | "tool_search_tool"
+        | "fetch_copilot_cli_documentation" => ToolUse::Internal,
         // What is typed into a shell that runs already is no line that could be judged by itself.
         "write_bash" => ToolUse::Unknown,
         name => {

@@ -286,10 +286,9 @@ async fn an_agent_that_crashed_goes_on_in_its_conversation_or_begins_it() {
              [ -e begun ] && {{ echo 'Error: Session ID is already in use.'; exit 1; }}\ntouch begun; exit 0"
         )
     };
-    for (before, modes) in [
-        ("touch begun;", "--session-id\n--resume\n"),
-        ("", "--session-id\n--resume\n--session-id\n"),
-    ] {
+    for (before, modes) in
+        [("touch begun;", "--session-id\n--resume\n"), ("", "--session-id\n--resume\n--session-id\n")]
+    {
         let fixture = SupervisorFixture::new();
         let supervisor = fixture.supervisor().await;
         let agent = fixture.agent("claude", &claude(before));

@@ -6,8 +6,8 @@ use super::output_queue::{MAX_QUEUE_BYTES, OutputQueue};
 use super::reader_thread::ReaderThread;
 use super::session::ProxySession;
 use process_runner::{
-    CancellationToken, Command, Error, LeftoverPolicy, Limits, Output, ResourceLimits, Runner, Running, Stdin,
-    Termination,
+    CancellationToken, Command, Error, LeftoverPolicy, Limits, Output, ResourceLimits, Runner, Running,
+    Stdin, Termination,
 };
 use std::ffi::OsString;
 use std::fs::File;

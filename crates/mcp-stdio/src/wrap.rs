@@ -5,9 +5,7 @@
 use crate::error::Error;
 use crate::serve::{SHUTDOWN_LIMIT, cancel_on_signal};
 use clap::{Args, ValueEnum};
-use core_tools::mcp::{
-    Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects, resource_limits,
-};
+use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects, resource_limits};
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
 use mcp_proxy::{
@@ -328,7 +326,11 @@ pub(crate) fn child(
     // The variables that configure us are not for the server.
     let is_own = |name: &OsString| name.to_string_lossy().starts_with("CORETOOLS_");
     let own_variables = std::env::vars_os().map(|(name, _)| name).filter(is_own);
-    let child = UpstreamCommand::new(program).args(command).current_dir(folder).stderr(stderr).resource_limits(limits);
+    let child = UpstreamCommand::new(program)
+        .args(command)
+        .current_dir(folder)
+        .stderr(stderr)
+        .resource_limits(limits);
     Ok(Upstream::Child(own_variables.fold(child, UpstreamCommand::env_remove), runner))
 }
 

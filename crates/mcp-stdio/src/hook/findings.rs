@@ -131,7 +131,8 @@ fn is_as_installed(client: HookClient, path: &Path) -> bool {
 fn is_trusted_by_codex(path: &Path) -> bool {
     let Some((index, _)) = installed_entry(HookClient::Codex, path) else { return false };
     let Some(folder) = path.parent() else { return false };
-    let settings = text(&folder.join("config.toml")).and_then(|text| toml::from_str::<toml::Table>(&text).ok());
+    let settings =
+        text(&folder.join("config.toml")).and_then(|text| toml::from_str::<toml::Table>(&text).ok());
     let Some(settings) = settings else { return false };
     let hooks = settings.get("hooks").and_then(toml::Value::as_table);
     let state = hooks.and_then(|hooks| hooks.get("state")).and_then(toml::Value::as_table);
