@@ -241,7 +241,13 @@ fn a_session_of_codex_waits_for_the_time_of_its_rate_limit_and_goes_on() {
 fn configure_gemini(home: &ClientHome, model: &ScriptedModel) -> Vec<(&'static str, String)> {
     let trusted = json!({home.project.path().to_str().unwrap(): "TRUST_FOLDER"});
     home.write(".gemini/trustedFolders.json", &trusted.to_string());
-    home.write(".gemini/settings.json", r#"{"security": {"auth": {"selectedType": "gemini-api-key"}}}"#);
+    // A command of `run_agent_command` has no options: what it may do, and its model, stand in its settings.
+    let settings = json!({
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "model": {"name": "gemini-2.5-pro"},
+        "tools": {"allowed": ["write_file", "run_shell_command"]},
+    });
+    home.write(".gemini/settings.json", &settings.to_string());
     vec![("GOOGLE_GEMINI_BASE_URL", model.url()), ("GEMINI_API_KEY", "none".to_owned())]
 }
 
