@@ -302,7 +302,9 @@ fn check_ask(client: &GovernedClient) {
     let mut command = (client.command)(&home, &model);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let approvals = |arguments: &[&str]| {
-        let output = home.own_program(&["approvals"]).args(arguments).output().unwrap();
+        // In the environment of the client, and so with its folder of approvals.
+        let mut command = home.command(server().to_str().unwrap(), &["approvals"]);
+        let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let waiting = |path: &str| -> Option<String> {
