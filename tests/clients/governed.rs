@@ -295,9 +295,12 @@ fn check_ask(client: &GovernedClient) {
     ];
     let model = ScriptedModel::asking(&calls);
     (client.configure)(&home, &model);
+    // Some of them declare that they ask their user, and without a terminal answer no by themselves.
+    home.write("coretools.toml", "[policy]\napprovers = \"operator\"\n");
     let (policy, root) = (home.path("roles.toml"), home.project.path().to_path_buf());
-    let arguments =
-        ["--role", "careful", "--policy", policy.to_str().unwrap(), "--root", root.to_str().unwrap()];
+    let config = home.path("coretools.toml");
+    let mut arguments = vec!["--config", config.to_str().unwrap(), "--role", "careful"];
+    arguments.extend(["--policy", policy.to_str().unwrap(), "--root", root.to_str().unwrap()]);
     (client.connect)(&home, &arguments);
     let mut command = (client.command)(&home, &model);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
