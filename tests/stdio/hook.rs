@@ -224,7 +224,7 @@ fn a_person_may_agree_to_a_plug_in_and_to_nothing_that_decides_about_the_agent()
     let asked = ["--role", "asked", "--policy", file.to_str().unwrap()];
     let plug_ins = [".claude/commands/there.md", ".claude/agents/new.md", ".vscode/tasks.json"];
     for decision in decided(&asked, &plug_ins) {
-        assert!(decision.starts_with("ask") && decision.contains("decides what"), "{decision}");
+        assert!(decision.starts_with("ask") && decision.contains("is protected"), "{decision}");
     }
     let settings =
         [".claude/settings.json", ".mcp.json", ".claude/commands/link.md", "../outside.md", ".git/hooks/x"];

@@ -157,7 +157,7 @@ fn a_hook_of_each_client_is_installed_tried_examined_and_removed() {
             line("echo x > ../outside.txt"),
             write(&written),
             write(&outside),
-            json!({"tool_name": "no_such_tool_of_this_client", "tool_input": {}}),
+            json!({"tool_name": "nosuchtool", "tool_input": {}}),
         ];
         let events: Vec<String> = events.iter().map(Value::to_string).collect();
         let decided = home.succeeds(&["--role", "worker", "hook", "test", client.name], &events.join("\n"));
@@ -287,7 +287,6 @@ fn events_of_cursor_are_answered_in_its_form() {
         ("Delete", json!({"file_path": "/etc/passwd"})),
         ("Task", json!({"description": "x", "prompt": "x", "subagent_type": "general-purpose"})),
         ("MCP:new_session", json!({"prompt": "x"})),
-        ("MCP:send_mail", json!({"to": "x"})),
         ("ComputerUse", json!({})),
     ];
     let count = refused.len();
