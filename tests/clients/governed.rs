@@ -223,7 +223,7 @@ fn check_attempts(client: &GovernedClient) {
     for ((stop, means, call), result) in attempts.iter().zip(&results) {
         let said = text(result);
         let is_refused = match means {
-            Means::Ours(..) => said.contains("refus") || said.contains("decides what"),
+            Means::Ours(..) => said.contains("is protected") || said.contains("belongs to git"),
             Means::Shell(_) => said.contains(REFUSED),
             _ => said.contains(REFUSED) || is_refused_by_the_client(&said),
         };
