@@ -122,7 +122,7 @@ fn the_processes_of_a_session_get_so_much_memory_as_each_of_its_roles_may_use() 
                   [roles.lead]\nallow = [\"*\"]\nlimits = { max_memory_mib = 300 }\n\
                   [roles.small]\nallow = [\"*\"]\nlimits = { max_memory_mib = 100 }\n";
     fs::write(&file, policy).unwrap();
-    let eater = "my $text = 'x' x (200 << 20); print \"grew\\n\"";
+    let eater = "my $text = 'x' x (100 << 20); print \"grew\\n\"";
     let script = format!("perl -e '{eater}' 2>&1 || echo refused; sleep 600");
     for (role, bytes, said) in [(None, 300 << 20, "grew"), (Some("small"), 100 << 20, "refused")] {
         let mut arguments = json!({"command": ["sh", "-c", script]});
