@@ -1,4 +1,4 @@
-//! The hooks of Codex, Gemini CLI and opencode: `hook install` in an empty home, and a scripted conversation in which the
+//! The hooks of Codex, Gemini CLI, opencode and Copilot CLI: `hook install` in an empty home, and a scripted conversation in which the
 //! model uses the client's own tools.
 
 use crate::home::ClientHome;
@@ -113,5 +113,25 @@ fn codex_asks_the_hook_before_its_own_tools() {
     ];
     let mut command = home.command("codex", &arguments);
     command.env("OWN_KEY", "none");
+    check(&home, &converse(command, &model, &calls));
+}
+
+#[test]
+fn copilot_asks_the_hook_before_its_own_tools() {
+    let Some(home) = ClientHome::with("copilot") else { return };
+    home.install_hook("copilot", &["--exec-timeout", "2"]);
+    let project = home.project.path();
+    let calls = [
+        ("own:bash", json!({"command": "echo worked", "description": "say"})),
+        ("own:create", json!({"path": project.join("made.txt"), "file_text": "made"})),
+        ("own:bash", json!({"command": "claude -p other", "description": "ask"})),
+        ("own:bash", json!({"command": "echo x > ../outside.txt", "description": "write"})),
+        ("own:create", json!({"path": project.join(".github/hooks/coretools.json"), "file_text": "{}"})),
+        ("own:edit", json!({"path": "/etc/hostname", "old_str": "a", "new_str": "b"})),
+        ("own:grep", json!({"pattern": "x", "paths": ["a.txt", "/etc"]})),
+        ("own:bash", json!({"command": "echo before; sleep 600", "description": "wait"})),
+    ];
+    let model = ScriptedModel::asking(&calls);
+    let command = (crate::governed::COPILOT.command)(&home, &model);
     check(&home, &converse(command, &model, &calls));
 }

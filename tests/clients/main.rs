@@ -13,12 +13,15 @@
 )]
 
 mod approvals;
+mod attempts;
 mod claude;
 mod codex;
 #[cfg(target_os = "linux")]
 mod codex_environment;
 mod editors;
 mod gemini;
+#[cfg(target_os = "linux")]
+mod governed;
 mod home;
 mod hooks;
 mod hooks_of_claude;

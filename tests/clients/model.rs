@@ -12,6 +12,8 @@ pub(crate) struct ScriptedModel {
     address: SocketAddr,
     results: Arc<Mutex<Vec<Value>>>,
     refusals: Arc<Mutex<VecDeque<Refusal>>>,
+    /// The conversation of each request, as its API has it.
+    conversations: Arc<Mutex<Vec<Value>>>,
 }
 
 /// An answer with which a model refuses a request that could call tools.
@@ -19,9 +21,18 @@ pub(crate) struct ScriptedModel {
 pub(crate) struct Refusal {
     /// The status line, such as `429 Too Many Requests`.
     pub(crate) status: &'static str,
-    pub(crate) body: Value,
+    pub(crate) body: RefusalBody,
     /// How many results the request must bring, so that the refusal comes in the middle of a conversation.
     pub(crate) after_results: usize,
+}
+
+/// What stands in a refusal.
+#[derive(Clone, Debug)]
+pub(crate) enum RefusalBody {
+    /// An error.
+    Error(Value),
+    /// The events of a stream, which begins well and fails.
+    Stream(Vec<Value>),
 }
 
 /// A call that it asks for: a tool by our name for it, whatever the client makes of that, or one of the client's own as
@@ -39,15 +50,17 @@ impl ScriptedModel {
             address: listener.local_addr().unwrap(),
             results: Arc::default(),
             refusals: Arc::default(),
+            conversations: Arc::default(),
         };
         let (calls, results) = (Arc::new(calls.to_vec()), Arc::clone(&model.results));
         let refusals = Arc::clone(&model.refusals);
+        let conversations = Arc::clone(&model.conversations);
         // It ends with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (calls, results) = (Arc::clone(&calls), Arc::clone(&results));
-                let refusals = Arc::clone(&refusals);
-                std::thread::spawn(move || answer(stream, &calls, &results, &refusals));
+                let (refusals, conversations) = (Arc::clone(&refusals), Arc::clone(&conversations));
+                std::thread::spawn(move || answer(stream, &calls, &results, &refusals, &conversations));
             }
         });
         model
@@ -62,6 +75,19 @@ impl ScriptedModel {
     /// Returns the refusals that were not used yet.
     pub(crate) fn refusals_left(&self) -> usize {
         self.refusals.lock().unwrap().len()
+    }
+
+    /// Returns true if a conversation that it was sent has this text.
+    pub(crate) fn was_told(&self, text: &str) -> bool {
+        let conversations = self.conversations.lock().unwrap();
+        conversations.iter().any(|conversation| conversation.to_string().contains(text))
+    }
+
+    /// Returns the number of messages in the longest conversation that it was sent.
+    pub(crate) fn longest_conversation(&self) -> usize {
+        let conversations = self.conversations.lock().unwrap();
+        let lengths = conversations.iter().filter_map(|conversation| conversation.as_array().map(Vec::len));
+        lengths.max().unwrap_or_default()
     }
 
     pub(crate) fn url(&self) -> String {
@@ -96,6 +122,7 @@ fn answer(
     calls: &[RequestedCall],
     results: &Mutex<Vec<Value>>,
     refusals: &Mutex<VecDeque<Refusal>>,
+    conversations: &Mutex<Vec<Value>>,
 ) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut head = String::new();
@@ -119,6 +146,8 @@ fn answer(
     };
     let request: Value = serde_json::from_slice(&body).ok()?;
     let (given, events) = speaks(&request, calls)?;
+    let conversation = ["messages", "contents", "input"].iter().find_map(|name| request.get(*name));
+    conversations.lock().ok()?.extend(conversation.cloned());
     let has_tools = request["tools"].as_array().is_some_and(|tools| !tools.is_empty());
     let refusal = {
         let mut refusals = refusals.lock().ok()?;
@@ -126,10 +155,13 @@ fn answer(
         is_due.then(|| refusals.pop_front()).flatten()
     };
     if let Some(Refusal { status, body, .. }) = refusal {
-        let body = body.to_string();
+        let (kind, body) = match body {
+            RefusalBody::Error(body) => ("application/json", body.to_string()),
+            RefusalBody::Stream(events) => ("text/event-stream", streamed(&events)),
+        };
         // The client is not to try again by itself.
         let answer = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nx-should-retry: false\r\nContent-Length: {}\r\n\
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nx-should-retry: false\r\nContent-Length: {}\r\n\
              Connection: close\r\n\r\n{body}",
             body.len()
         );
@@ -142,13 +174,20 @@ fn answer(
     drop(known);
     let mut answer =
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n".to_owned();
+    answer.push_str(&streamed(&events));
+    stream.write_all(answer.as_bytes()).ok()
+}
+
+/// The events of a stream, as they are sent.
+fn streamed(events: &[Value]) -> String {
+    let mut text = String::new();
     for event in events {
         if let Some(kind) = event["type"].as_str() {
-            answer.push_str(&format!("event: {kind}\n"));
+            text.push_str(&format!("event: {kind}\n"));
         }
-        answer.push_str(&format!("data: {event}\n\n"));
+        text.push_str(&format!("data: {event}\n\n"));
     }
-    stream.write_all(answer.as_bytes()).ok()
+    text
 }
 
 /// The next call, by the client's name for the tool. A title or the like is asked for without tools.
@@ -157,7 +196,10 @@ fn next<'a>(calls: &'a [RequestedCall], done: usize, tools: &[&'a str]) -> Optio
     if let Some(own) = name.strip_prefix("own:") {
         return Some((tools.iter().find(|tool| **tool == own)?, arguments));
     }
-    let ours = |tool: &&&str| tool.contains("coretools_") && tool.ends_with(&format!("_{name}"));
+    let ours = |tool: &&&str| {
+        let rest = tool.split_once("coretools").map(|(_, rest)| rest.trim_start_matches(['_', '-']));
+        rest == Some(name)
+    };
     Some((tools.iter().find(ours)?, arguments))
 }
 
@@ -196,7 +238,13 @@ fn messages(request: &Value, calls: &[RequestedCall]) -> Option<ModelTurn> {
 fn gemini(request: &Value, calls: &[RequestedCall]) -> Option<ModelTurn> {
     let parts =
         request["contents"].as_array()?.iter().filter_map(|content| content["parts"].as_array()).flatten();
-    let given: Vec<Value> = parts.filter_map(|part| part.get("functionResponse")).cloned().collect();
+    let mut given: Vec<Value> = Vec::new();
+    for response in parts.filter_map(|part| part.get("functionResponse")) {
+        // A resumed conversation of Gemini CLI has the last one twice.
+        if !given.contains(response) {
+            given.push(response.clone());
+        }
+    }
     let declared = request["tools"].as_array().into_iter().flatten();
     let declared = declared.filter_map(|tools| tools["functionDeclarations"].as_array()).flatten();
     let tools: Vec<&str> = declared.filter_map(|tool| tool["name"].as_str()).collect();
@@ -217,18 +265,39 @@ fn responses(request: &Value, calls: &[RequestedCall]) -> Option<ModelTurn> {
         .filter(|item| item["type"].as_str().is_some_and(|kind| kind.ends_with("_call_output")))
         .cloned()
         .collect();
-    let tools = request["tools"].as_array().into_iter().flatten();
-    let tools: Vec<&str> = tools.filter_map(|tool| tool["name"].as_str()).collect();
+    // The tools of a server stand beneath its name.
+    let declared = request["tools"].as_array().into_iter().flatten();
+    let mut names: Vec<(String, Option<&str>, &str)> = Vec::new();
+    for tool in declared {
+        let Some(name) = tool["name"].as_str() else { continue };
+        match tool["tools"].as_array() {
+            Some(inner) => names.extend(
+                inner
+                    .iter()
+                    .filter_map(|tool| tool["name"].as_str())
+                    .map(|tool| (format!("{name}__{tool}"), Some(name), tool)),
+            ),
+            None => names.push((name.to_owned(), None, name)),
+        }
+    }
+    let tools: Vec<&str> = names.iter().map(|(whole, ..)| whole.as_str()).collect();
     let id = format!("call_{}", given.len());
     let item = match next(calls, given.len(), &tools) {
-        Some((tool, arguments)) => match arguments {
-            Value::String(text) => {
-                json!({"type": "custom_tool_call", "call_id": id, "name": tool, "input": text, "status": "completed"})
+        Some((tool, arguments)) => {
+            let (_, namespace, name) = names.iter().find(|(whole, ..)| whole == tool)?;
+            let mut item = match arguments {
+                Value::String(text) => {
+                    json!({"type": "custom_tool_call", "call_id": id, "name": name, "input": text, "status": "completed"})
+                }
+                arguments => {
+                    json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments.to_string()})
+                }
+            };
+            if let Some(namespace) = namespace {
+                item["namespace"] = json!(namespace);
             }
-            arguments => {
-                json!({"type": "function_call", "call_id": id, "name": tool, "arguments": arguments.to_string()})
-            }
-        },
+            item
+        }
         None => json!({"type": "message", "role": "assistant", "id": "msg_1",
             "content": [{"type": "output_text", "text": "done", "annotations": []}]}),
     };

@@ -111,3 +111,30 @@ fn a_role_follows_from_the_command_and_is_narrowed_by_the_callers() {
     let wrong = wire.failure("run_agent_command", json!({"command": "next build"}));
     assert!(wrong.contains("is one word"), "{wrong}");
 }
+
+#[test]
+fn the_processes_of_a_session_get_so_much_memory_as_each_of_its_roles_may_use() {
+    let project = Project::empty();
+    let _daemon = Daemon::start(&project);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("roles.toml");
+    let policy = "version = 1\n[roles.minimal]\nallow = [\"get_diagnostics\"]\n\
+                  [roles.lead]\nallow = [\"*\"]\nlimits = { max_memory_mib = 300 }\n\
+                  [roles.small]\nallow = [\"*\"]\nlimits = { max_memory_mib = 100 }\n";
+    fs::write(&file, policy).unwrap();
+    let eater = "my $text = 'x' x (100 << 20); print \"grew\\n\"";
+    let script = format!("perl -e '{eater}' 2>&1 || echo refused; sleep 600");
+    for (role, bytes, said) in [(None, 300 << 20, "grew"), (Some("small"), 100 << 20, "refused")] {
+        let mut arguments = json!({"command": ["sh", "-c", script]});
+        if let Some(role) = role {
+            arguments["role"] = json!(role);
+        }
+        let mut command = project.server();
+        command.env("CORETOOLS_TOOLSETS", "all").args(["--role", "lead", "--policy"]).arg(&file);
+        let output = command.args(["call", "new_session", &arguments.to_string()]).output().unwrap();
+        let started: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+        let pid = u32::try_from(started["pid"].as_u64().unwrap()).unwrap();
+        assert_eq!(integration_tests::memory_limit(pid), Some(bytes), "{role:?}");
+        until_said(&PathBuf::from(text(&started["log"])), said);
+    }
+}

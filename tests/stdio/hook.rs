@@ -201,6 +201,42 @@ fn what_clients_load_by_themselves_is_changed_by_no_line_and_no_tool() {
 }
 
 #[test]
+fn a_person_may_agree_to_a_plug_in_and_to_nothing_that_decides_about_the_agent() {
+    let home = tempfile::tempdir().unwrap();
+    let project = project(home.path());
+    project.write(".claude/commands/there.md", "there");
+    std::os::unix::fs::symlink("../settings.json", project.join(".claude/commands/link.md")).unwrap();
+    let policy = "version = 1\n[roles.minimal]\nallow = [\"get_diagnostics\"]\n\
+                  [roles.asked]\nallow = [\"*\"]\ndeny = [\"run_agent_command\"]\nask = [\"write_file\"]\n";
+    std::fs::write(home.path().join("roles.toml"), policy).unwrap();
+    let decided = |role: &[&str], paths: &[&str]| -> Vec<String> {
+        let mut command = server(&project, home.path());
+        command.args(role).args(["hook", "test", "claude"]);
+        let events: Vec<String> = paths
+            .iter()
+            .map(|path| json!({"tool_name": "Write", "tool_input": {"file_path": project.join(path), "content": ""}}))
+            .map(|event| event.to_string())
+            .collect();
+        let output = fed(command, &events.join("\n"));
+        text(&output.stdout).lines().map(str::to_owned).collect()
+    };
+    let file = home.path().join("roles.toml");
+    let asked = ["--role", "asked", "--policy", file.to_str().unwrap()];
+    let plug_ins = [".claude/commands/there.md", ".claude/agents/new.md", ".vscode/tasks.json"];
+    for decision in decided(&asked, &plug_ins) {
+        assert!(decision.starts_with("ask") && decision.contains("is protected"), "{decision}");
+    }
+    let settings =
+        [".claude/settings.json", ".mcp.json", ".claude/commands/link.md", "../outside.md", ".git/hooks/x"];
+    for decision in decided(&asked, &settings) {
+        assert!(decision.starts_with("deny"), "{decision}");
+    }
+    for decision in decided(&["--role", "worker"], &plug_ins) {
+        assert!(decision.starts_with("deny"), "{decision}");
+    }
+}
+
+#[test]
 fn what_a_command_leaves_where_clients_load_plug_ins_is_undone() {
     let home = tempfile::tempdir().unwrap();
     let project = project(home.path());

@@ -19,6 +19,7 @@ mod errors;
 mod exec;
 mod handshake;
 mod hook;
+mod hook_clients;
 #[cfg(target_os = "linux")]
 mod left_running;
 mod malformed;

@@ -23,8 +23,8 @@ pub use every_pair::{Ask, check_every_pair};
 pub use http::{Http, HttpServer, Reply, exchange, read as read_reply};
 pub use left_running::{Escape, wait_until_left};
 pub use processes::{
-    alive, children, command_line, contained, is_alive, peak_memory_kib, sleeping, unique_seconds,
-    wait_until_gone, zombies_of,
+    alive, children, command_line, contained, is_alive, memory_limit, peak_memory_kib, sleeping,
+    unique_seconds, wait_until_gone, zombies_of,
 };
 pub use project::{Project, serve};
 /// See [`skipped_tests::require`].

@@ -107,3 +107,14 @@ pub fn contained(server: &Command, arguments: &[&str]) -> Option<Command> {
     }
     Some(command)
 }
+
+/// The most bytes of memory that a process may have: of its cgroup, or else its own limit (`RLIMIT_DATA`).
+pub fn memory_limit(pid: u32) -> Option<u64> {
+    let group = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let group = group.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or("/").to_owned();
+    let of_group = fs::read_to_string(format!("/sys/fs/cgroup{group}/memory.max")).unwrap_or_default();
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    let own = limits.lines().find_map(|line| line.strip_prefix("Max data size"));
+    let own = own.and_then(|rest| rest.split_whitespace().next()).unwrap_or_default();
+    of_group.trim().parse().or_else(|_| own.parse()).ok()
+}

@@ -151,3 +151,23 @@ fn a_stream_of_notifications_is_opened_again_and_the_client_does_not_notice() {
     assert_eq!(changed["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], stream);
     assert_eq!(names(&mut wire), ["change", "fresh"]);
 }
+
+#[test]
+fn the_server_gets_so_much_memory_as_the_role_may_use_also_when_it_is_started_again() {
+    let policy = "version = 1\n[roles.minimal]\nallow = [\"get_diagnostics\"]\n\
+                  [roles.small]\nallow = [\"*\"]\nlimits = { max_memory_mib = 200, max_processes = 400 }\n";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("roles.toml");
+    std::fs::write(&file, policy).unwrap();
+    let setup = setup(&["--role", "small", "--policy", file.to_str().unwrap()]);
+    let mut wire = setup.connect(LEGACY);
+    assert_eq!(wire.text("echo", json!({})), "{}");
+    let first = backend(&setup);
+    assert_eq!(integration_tests::memory_limit(first), Some(200 << 20));
+    kill(first, Signal::KILL);
+    wait_until(Duration::from_secs(20), "another server runs", || backend(&setup) != first);
+    assert_eq!(integration_tests::memory_limit(backend(&setup)), Some(200 << 20));
+    assert_eq!(wire.text("echo", json!({"n": 1})), r#"{"n": 1}"#);
+    // The proxy itself is not limited by it.
+    assert_ne!(integration_tests::memory_limit(std::process::id()), Some(200 << 20));
+}

@@ -35,9 +35,13 @@ impl HookInstallation {
     /// Returns the path of the file, beneath the client's folder of the user or beneath the project.
     pub const fn path(client: HookClient, placement: HookPlacement) -> &'static str {
         match (client, placement) {
-            // The client's own folder of the user: `~/.claude`, `~/.codex`, `~/.gemini`, `~/.config/opencode`.
+            // The client's own folder of the user: `~/.claude`, `~/.codex`, `~/.gemini`, `~/.config/opencode`, `~/.copilot`,
+            // `~/.cursor`.
             (HookClient::Claude | HookClient::Gemini, HookPlacement::User) => "settings.json",
-            (HookClient::Codex, HookPlacement::User) => "hooks.json",
+            (HookClient::Codex | HookClient::Cursor, HookPlacement::User) => "hooks.json",
+            (HookClient::Copilot, HookPlacement::User) => "hooks/coretools.json",
+            (HookClient::Copilot, HookPlacement::Project) => ".github/hooks/coretools.json",
+            (HookClient::Cursor, HookPlacement::Project) => ".cursor/hooks.json",
             (HookClient::Opencode, HookPlacement::User) => "plugin/coretools-hook.js",
             (HookClient::Claude, HookPlacement::Project) => ".claude/settings.json",
             (HookClient::Codex, HookPlacement::Project) => ".codex/hooks.json",
@@ -59,16 +63,48 @@ impl HookInstallation {
                 ".opencode/opencode.jsonc",
                 ".opencode/plugin/coretools-hook.js",
             ],
+            HookClient::Copilot => &[
+                ".github/hooks/coretools.json",
+                ".github/copilot/settings.json",
+                ".github/copilot/settings.local.json",
+                ".github/mcp.json",
+            ],
+            HookClient::Cursor => &[".cursor/hooks.json", ".cursor/cli.json", ".cursor/mcp.json"],
+        }
+    }
+
+    /// Returns the files beside [the user's file](Self::path), in the client's folder of the user, in which the client reads
+    /// settings that could switch hooks off.
+    pub const fn user_settings(client: HookClient) -> &'static [&'static str] {
+        match client {
+            HookClient::Claude => &["settings.local.json"],
+            HookClient::Codex => &["config.toml"],
+            HookClient::Gemini | HookClient::Cursor => &[],
+            HookClient::Opencode => &["opencode.json", "opencode.jsonc", "config.json"],
+            HookClient::Copilot => &["settings.json", "config.json", "mcp-config.json"],
         }
     }
 
     /// Returns the key of the list of hooks in the member `hooks`, or `None` for a client whose hook is a file of its own.
     pub const fn event(client: HookClient) -> Option<&'static str> {
         match client {
-            HookClient::Claude | HookClient::Codex => Some("PreToolUse"),
-            HookClient::Gemini => Some("BeforeTool"),
             HookClient::Opencode => None,
+            client => Some(client.event()),
         }
+    }
+
+    /// Returns the version that the client's file of hooks must name, if it must.
+    pub const fn file_version(client: HookClient) -> Option<u32> {
+        match client {
+            HookClient::Copilot | HookClient::Cursor => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Returns the command lines of an entry in a list of hooks, in each form that a client has for them.
+    pub fn commands(entry: &Value) -> impl Iterator<Item = &str> {
+        let nested = entry["hooks"].as_array().into_iter().flatten().map(|hook| &hook["command"]);
+        nested.chain([&entry["command"], &entry["bash"]]).filter_map(Value::as_str)
     }
 
     /// Returns the list of hooks with this one in it, in place of an older one.
@@ -106,12 +142,27 @@ impl HookInstallation {
                 "command": self.command_line(),
                 "timeout": TIMEOUT_SECONDS * 1000,
             }]}),
+            HookClient::Copilot => {
+                json!({"type": "command", "bash": self.command_line(), "timeoutSec": TIMEOUT_SECONDS})
+            }
+            HookClient::Cursor => json!({
+                "type": "command",
+                "command": self.command_line(),
+                "timeout": TIMEOUT_SECONDS,
+                "failClosed": true,
+            }),
             _ => json!({"matcher": "*", "hooks": [{
                 "type": "command",
                 "command": self.command_line(),
                 "timeout": TIMEOUT_SECONDS,
             }]}),
         }
+    }
+
+    /// Returns the words that a plugin of opencode starts the hook with, or `None` if the text is no such plugin.
+    pub fn words_of_plugin(text: &str) -> Option<Vec<String>> {
+        let words = text.lines().find_map(|line| line.strip_prefix("const words = "))?;
+        serde_json::from_str(words.strip_suffix(';')?).ok()
     }
 
     /// Returns the plugin of opencode, which starts the hook and throws what it refuses.
@@ -156,9 +207,8 @@ export const CoreToolsHook = async ({{ directory }}) => ({{
 }
 
 fn is_own(client: HookClient, entry: &Value) -> bool {
-    let commands = entry["hooks"].as_array().into_iter().flatten();
     let marker = format!(" hook {client}");
-    commands.filter_map(|hook| hook["command"].as_str()).any(|command| command.contains(&marker))
+    HookInstallation::commands(entry).any(|command| command.contains(&marker))
 }
 
 /// Quotes a word for a POSIX shell.
@@ -168,4 +218,35 @@ fn quoted(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_plugin_are_read_back() {
+        let words = ["/opt/my tools/mcp-stdio", "--role", "it's", "hook", "opencode"].map(str::to_owned);
+        let installation = HookInstallation::new(HookClient::Opencode, words.to_vec());
+        let plugin = installation.plugin();
+        assert_eq!(HookInstallation::words_of_plugin(&plugin), Some(words.to_vec()));
+        assert_eq!(HookInstallation::words_of_plugin("export const Other = 1;"), None);
+    }
+
+    #[test]
+    fn an_entry_is_found_again_and_replaced_in_the_form_of_each_client() {
+        let words = |role: &str| ["mcp-stdio", "--role", role, "hook"].map(str::to_owned).to_vec();
+        for client in HookClient::ALL.into_iter().filter(|client| HookInstallation::event(*client).is_some())
+        {
+            let with_client = |role: &str| [words(role), vec![client.as_str().to_owned()]].concat();
+            let foreign = json!({"type": "command", "command": "mine.sh", "bash": "mine.sh"});
+            let list = json!([foreign]);
+            let first = HookInstallation::new(client, with_client("worker")).added(Some(&list));
+            assert!(HookInstallation::is_in(client, Some(&first)), "{client}");
+            let second = HookInstallation::new(client, with_client("readonly")).added(Some(&first));
+            assert_eq!(second.as_array().map(Vec::len), Some(2), "{client}: {second}");
+            assert!(second.to_string().contains("--role readonly hook"), "{second}");
+            assert_eq!(HookInstallation::removed(client, Some(&second)), json!([foreign]), "{client}");
+        }
+    }
 }

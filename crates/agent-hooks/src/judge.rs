@@ -1,5 +1,6 @@
 //! [`HookJudge`]: asks the policy about the use of a native tool.
 
+use crate::client::HookClient;
 use crate::event::HookEvent;
 use crate::shell::ShellSurroundings;
 use crate::tool_use::{FileUse, ToolUse};
@@ -61,6 +62,9 @@ pub struct HookJudge<'a> {
     pub effects: &'a dyn EffectResolver,
     /// The roots, and the files in them that nothing may write.
     pub workspace: &'a Workspace,
+    /// The same roots, where only the files are protected that no person's word opens: the policy, the audit, the settings of
+    /// clients. What clients load by themselves can be changed in these roots.
+    pub workspace_for_asking: &'a Workspace,
     /// The files that a command line may not name to change them.
     pub protected: &'a [PathBuf],
     /// The folders in which a command line may change nothing.
@@ -281,9 +285,20 @@ impl Judgement<'_> {
             }
             self.authorize(facts, Map::new(), &event.folder, &event.tool)?;
         }
+        // The event does not name the server, so the tool is judged as ours of the same name.
+        if event.client == HookClient::Cursor {
+            let facts = self.tools.iter().find(|facts| facts.name == tool).copied();
+            let facts = facts.unwrap_or_else(|| ToolFacts::external(tool));
+            let rule = self.authorize(&facts, event.input.clone(), &event.folder, &event.tool)?;
+            return Ok(allowed(tool, rule));
+        }
         // The name of a server may have the separator in it, and then a part of it stands before the tool here: the tool is
         // judged by each name that it could have.
-        let separator = if event.tool.starts_with("mcp__") { "__" } else { "_" };
+        let separator = match event.client {
+            HookClient::Copilot => "-",
+            _ if event.tool.starts_with("mcp__") => "__",
+            _ => "_",
+        };
         let mut name = tool;
         let mut rule =
             self.authorize(&ToolFacts::external(name), event.input.clone(), &event.folder, &event.tool)?;
@@ -303,13 +318,17 @@ impl Judgement<'_> {
         let mut arguments = file.arguments.clone();
         let path = joined(folder, Some(&file.path));
         arguments.insert("path".to_owned(), json!(path.to_string_lossy()));
+        let asked_before = self.asks.borrow().len();
         let rule = self.authorize(&facts, arguments, folder, native)?;
-        self.check_path(&path, file.access).map_err(|reason| Denial {
-            tool: file.tool.to_owned(),
-            rule: "the roots".to_owned(),
-            reason: format!("`{}`: {reason}", file.path),
-        })?;
-        Ok(rule)
+        let Err(reason) = self.check_path(&path, file.access) else { return Ok(rule) };
+        let reason = format!("`{}`: {reason}", file.path);
+        // Where the policy has a person asked about this call, the person can agree to a change of what clients load.
+        let is_asked = self.asks.borrow().len() > asked_before;
+        if is_asked && check_path(self.workspace_for_asking, &path, file.access).is_ok() {
+            self.asks.borrow_mut().push((rule.clone(), reason));
+            return Ok(rule);
+        }
+        Err(Denial { tool: file.tool.to_owned(), rule: "the roots".to_owned(), reason })
     }
 
     /// Judges a patch, by the tool for patches and by the tools that would do the same to each file.
@@ -338,29 +357,32 @@ impl Judgement<'_> {
 
     /// Checks that a path lies in a root, and may be changed if it would be.
     pub(crate) fn check_path(&self, path: &Path, access: Access) -> Result<(), String> {
-        let located = self.workspace.locate(path).map_err(|error| self.outside(&error))?;
-        // The links of the path are followed here: the client opens the path itself, without the checks of a workspace.
-        located.resolved().map_err(|error| self.outside(&error))?;
-        if access == Access::Write {
-            located.check_changeable().map_err(|error| error.to_string())?;
-            let changeable = match located.target() {
-                Ok(target) => target.check_changeable(),
-                // Its folder does not exist either, and would be made with it.
-                Err(error) if error.is_not_found() => located.check_creatable(),
-                Err(error) => Err(error),
-            };
-            changeable.map_err(|error| error.to_string())?;
-        }
-        Ok(())
+        check_path(self.workspace, path, access)
     }
+}
 
-    fn outside(&self, error: &workspace::Error) -> String {
-        if !error.is_outside() {
-            return error.to_string();
-        }
-        let roots: Vec<String> = self.workspace.roots().map(|root| format!("`{}`", root.display())).collect();
-        format!("it lies outside the folders that this agent may use, which are {}", roots.join(", "))
+fn check_path(workspace: &Workspace, path: &Path, access: Access) -> Result<(), String> {
+    let located = workspace.locate(path).map_err(|error| outside(workspace, &error))?;
+    located.resolved().map_err(|error| outside(workspace, &error))?;
+    if access == Access::Write {
+        located.check_changeable().map_err(|error| error.to_string())?;
+        let changeable = match located.target() {
+            Ok(target) => target.check_changeable(),
+            // Its folder does not exist either, and would be made with it.
+            Err(error) if error.is_not_found() => located.check_creatable(),
+            Err(error) => Err(error),
+        };
+        changeable.map_err(|error| error.to_string())?;
     }
+    Ok(())
+}
+
+fn outside(workspace: &Workspace, error: &workspace::Error) -> String {
+    if !error.is_outside() {
+        return error.to_string();
+    }
+    let roots: Vec<String> = workspace.roots().map(|root| format!("`{}`", root.display())).collect();
+    format!("it lies outside the folders that this agent may use, which are {}", roots.join(", "))
 }
 
 pub(crate) fn allowed(tool: impl Into<String>, rule: impl Into<String>) -> HookDecision {

@@ -5,7 +5,7 @@ use crate::client::HookClient;
 use crate::installation::HookInstallation;
 
 /// The folders of a project from which a client loads plug-ins, commands, agents or settings.
-const FOLDERS: [&str; 42] = [
+const FOLDERS: [&str; 46] = [
     ".agents/skills",
     ".claude-plugin",
     ".claude/agents",
@@ -34,6 +34,10 @@ const FOLDERS: [&str; 42] = [
     ".gemini/hooks",
     ".gemini/policies",
     ".gemini/skills",
+    ".github/agents",
+    ".github/extensions",
+    ".github/hooks",
+    ".github/skills",
     ".opencode/agent",
     ".opencode/agents",
     ".opencode/command",
@@ -51,11 +55,9 @@ const FOLDERS: [&str; 42] = [
 ];
 
 /// The files of a project that editors and clients without a hook of ours load.
-const FILES: [&str; 12] = [
+const FILES: [&str; 10] = [
     ".codex/requirements.toml",
     ".cursor/environment.json",
-    ".cursor/hooks.json",
-    ".cursor/mcp.json",
     ".mcp.json",
     ".opencode/package.json",
     ".roo/mcp.json",
@@ -76,6 +78,8 @@ const fn user_folders(client: HookClient) -> &'static [&'static str] {
             "agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins", "skill",
             "skills", "tool", "tools",
         ],
+        HookClient::Copilot => &["agents", "extensions", "hooks", "installed-plugins", "skills"],
+        HookClient::Cursor => &["agents", "commands", "extensions", "hooks", "rules", "skills"],
     }
 }
 
@@ -109,6 +113,16 @@ mod tests {
         let plugin = HookInstallation::path(HookClient::Opencode, crate::HookPlacement::Project);
         let is_in = |folder: &&str| plugin.starts_with(&format!("{folder}/"));
         assert!(HookInstallation::loaded_folders().iter().any(is_in));
+    }
+
+    #[test]
+    fn what_hooks_are_read_from_is_protected_as_settings_or_as_a_folder() {
+        for client in HookClient::ALL {
+            let path = HookInstallation::path(client, crate::HookPlacement::Project);
+            let is_in = |folder: &&str| path.starts_with(&format!("{folder}/"));
+            let is_settings = HookInstallation::project_settings(client).contains(&path);
+            assert!(is_settings || HookInstallation::loaded_folders().iter().any(is_in), "{path}");
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ impl ToolUse {
             HookClient::Codex => codex(&event.tool, &event.input),
             HookClient::Gemini => gemini(&event.tool, &event.input),
             HookClient::Opencode => opencode(&event.tool, &event.input),
+            HookClient::Copilot => copilot(&event.tool, &event.input),
+            HookClient::Cursor => cursor(&event.tool, &event.input),
         };
         found.unwrap_or(Self::Unknown)
     }
@@ -35,18 +37,19 @@ fn read(tool: &'static str, path: impl Into<String>) -> ToolUse {
 }
 
 fn write_file(input: &Input, path: String) -> ToolUse {
-    let content = input.get("content").cloned().unwrap_or_default();
+    let content = ["content", "file_text", "contents"].iter().find_map(|name| input.get(*name));
+    let content = content.cloned().unwrap_or_default();
     ToolUse::Files(vec![FileUse::new("write_file", Access::Write, path).with("content", content)])
 }
 
 fn edit_file(input: &Input, path: String) -> ToolUse {
     let member =
-        |names: [&str; 2]| names.iter().find_map(|name| input.get(*name)).cloned().unwrap_or_default();
+        |names: [&str; 3]| names.iter().find_map(|name| input.get(*name)).cloned().unwrap_or_default();
     let edits = match input.get("edits") {
         Some(edits) => edits.clone(),
         None => json!([{
-            "old_string": member(["old_string", "oldString"]),
-            "new_string": member(["new_string", "newString"]),
+            "old_string": member(["old_string", "oldString", "old_str"]),
+            "new_string": member(["new_string", "newString", "new_str"]),
         }]),
     };
     ToolUse::Files(vec![FileUse::new("edit_file", Access::Write, path).with("edits", edits)])
@@ -129,12 +132,12 @@ fn claude(tool: &str, input: &Input) -> Option<ToolUse> {
     })
 }
 
-/// The tools of Codex 0.169, by the names that its hooks are given.
 /// Returns true for the shells whose lines are judged, by the paths that the system gives them.
 fn is_system_shell(program: &str) -> bool {
     matches!(program, "/bin/sh" | "/bin/bash" | "/usr/bin/sh" | "/usr/bin/bash")
 }
 
+/// The tools of Codex 0.169, by the names that its hooks are given.
 fn codex(tool: &str, input: &Input) -> Option<ToolUse> {
     let folder = any_text(input, &["workdir", "working_directory"]);
     Some(match tool {
@@ -231,9 +234,111 @@ fn opencode(tool: &str, input: &Input) -> Option<ToolUse> {
     })
 }
 
+/// Returns the searches of a tool with a list of folders or files, or with the text of one.
+fn searches(input: &Input, search: impl Fn(Option<String>) -> Option<ToolUse>) -> Option<ToolUse> {
+    let folders: Vec<Option<String>> = match input.get("paths").or_else(|| input.get("path")) {
+        None | Some(Value::Null) => vec![None],
+        Some(Value::String(folder)) => vec![Some(folder.clone())],
+        Some(Value::Array(folders)) if folders.is_empty() => vec![None],
+        Some(Value::Array(folders)) => folders
+            .iter()
+            .map(|folder| folder.as_str().map(|name| Some(name.to_owned())))
+            .collect::<Option<_>>()?,
+        Some(_) => return None,
+    };
+    let mut files = Vec::new();
+    for folder in folders {
+        match search(folder)? {
+            ToolUse::Files(found) => files.extend(found),
+            other => return Some(other),
+        }
+    }
+    Some(ToolUse::Files(files))
+}
+
+/// The tools of Copilot CLI 1.0.102, by the names that it gives its model.
+fn copilot(tool: &str, input: &Input) -> Option<ToolUse> {
+    Some(match tool {
+        "bash" => ToolUse::Line { line: text(input, "command")?, folder: None },
+        "view" => read("read_file", text(input, "path")?),
+        "create" => write_file(input, text(input, "path")?),
+        "edit" | "str_replace" => edit_file(input, text(input, "path")?),
+        "apply_patch" => ToolUse::Patch(any_text(input, &["input", "patch"])?),
+        "grep" | "rg" => return searches(input, |folder| Some(search_files(input, folder))),
+        "glob" => return searches(input, |folder| Some(find_files(&text(input, "pattern")?, folder))),
+        "web_fetch" => ToolUse::Web("web_fetch"),
+        "web_search" => ToolUse::Web("web_search"),
+        "task" | "write_agent" => ToolUse::Agent,
+        // The database of `sql` is the session's own, in memory; another one cannot be attached.
+        "read_bash"
+        | "stop_bash"
+        | "list_bash"
+        | "read_agent"
+        | "list_agents"
+        | "sql"
+        | "skill"
+        | "ask_user"
+        | "report_intent"
+        | "update_todo"
+        | "exit_plan_mode"
+        | "task_complete"
+        | "tool_search_tool"
+        | "fetch_copilot_cli_documentation" => ToolUse::Internal,
+        // What is typed into a shell that runs already is no line that could be judged by itself.
+        "write_bash" => ToolUse::Unknown,
+        name => {
+            let (server, tool) = name.split_once('-')?;
+            ToolUse::Server { server: server.to_owned(), tool: tool.to_owned() }
+        }
+    })
+}
+
+/// The tools of Cursor, by the names and arguments in the documents of its hooks.
+fn cursor(tool: &str, input: &Input) -> Option<ToolUse> {
+    let path = || any_text(input, &["file_path", "path", "target_file"]);
+    Some(match tool {
+        "Shell" => ToolUse::Line {
+            line: text(input, "command")?,
+            folder: any_text(input, &["working_directory", "cwd"]).filter(|folder| !folder.is_empty()),
+        },
+        "Read" => read("read_file", path()?),
+        "Write" => write_file(input, path()?),
+        "Edit" | "StrReplace" => edit_file(input, path()?),
+        "Delete" => ToolUse::Files(vec![FileUse::new("delete_file", Access::Write, path()?)]),
+        "Grep" => search_files(input, path()),
+        "Glob" => find_files(&any_text(input, &["pattern", "glob_pattern"])?, path()),
+        "LS" => read("list_directory", path()?),
+        "WebFetch" => ToolUse::Web("web_fetch"),
+        "WebSearch" => ToolUse::Web("web_search"),
+        "Task" => ToolUse::Agent,
+        "TodoWrite" | "AskQuestion" | "SwitchMode" => ToolUse::Internal,
+        name => ToolUse::Server { server: String::new(), tool: name.strip_prefix("MCP:")?.to_owned() },
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_search_of_copilot_reaches_each_path_that_it_names() {
+        let paths = |input: Value| match copilot("grep", input.as_object().unwrap()) {
+            Some(ToolUse::Files(files)) => files.into_iter().map(|file| file.path).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(paths(json!({"pattern": "x"})), ["."]);
+        assert_eq!(paths(json!({"pattern": "x", "paths": "src"})), ["src"]);
+        assert_eq!(paths(json!({"pattern": "x", "paths": ["a.txt", "/etc"]})), ["a.txt", "/etc"]);
+        let odd = json!({"pattern": "x", "paths": ["src", 1]});
+        assert!(copilot("grep", odd.as_object().unwrap()).is_none());
+    }
+
+    #[test]
+    fn what_is_typed_into_a_running_shell_is_not_known() {
+        let input = json!({"shellId": "0", "input": "claude -p x\n"});
+        assert_eq!(copilot("write_bash", input.as_object().unwrap()), Some(ToolUse::Unknown));
+        assert!(codex("write_stdin", input.as_object().unwrap()).is_none());
+    }
 
     #[test]
     fn a_command_of_codex_with_a_shell_of_its_own_is_not_known() {

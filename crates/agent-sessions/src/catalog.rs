@@ -289,6 +289,13 @@ fn check_examples(
 }
 
 impl AgentDefinition {
+    /// Returns true if the agent takes the session's id for its conversation, so that a conversation of this id may exist
+    /// once the agent has been started.
+    pub(crate) fn takes_session_id(&self) -> bool {
+        let names_it = |arguments: &[String]| arguments.iter().any(|argument| argument.contains("{session}"));
+        names_it(&self.start) && names_it(&self.resume)
+    }
+
     /// Returns the agent's own id of its session if `line` names it.
     pub(crate) fn session_id_in(&self, line: &str) -> Option<String> {
         let text = strip_decoration(line);

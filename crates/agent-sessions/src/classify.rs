@@ -35,7 +35,9 @@ pub(crate) fn classify(
     exit: ObservedSessionExit,
     lines: &[&str],
 ) -> SessionStopDiagnosis {
-    let lines: Vec<&str> = lines.iter().copied().filter(|line| !line.trim().is_empty()).collect();
+    // The frames of a stack trace stand between the reason and the end, and are no lines of the agent's own.
+    let says_something = |line: &&str| !line.trim().is_empty() && !is_stack_frame(line);
+    let lines: Vec<&str> = lines.iter().copied().filter(says_something).collect();
     let relevant = if exit.code == Some(0) { SUCCESS_LINES } else { FAILURE_LINES };
     // From the last line backward, so that the latest report comes first.
     let matches: Vec<AgentLineMatch<'_>> = (lines.len().saturating_sub(relevant)..lines.len())
@@ -142,6 +144,11 @@ fn diagnose(
         evidence.push(format!("its last line: {}", quoted(last_line)));
     }
     SessionStopDiagnosis { reason, confidence, evidence, retry: None, exit_code: None, signal: None }
+}
+
+/// Returns true for a frame of the stack trace that Node.js prints below an error.
+fn is_stack_frame(line: &str) -> bool {
+    line.starts_with(' ') && line.trim_start().starts_with("at ")
 }
 
 /// Tells whether the process was asked to end: by SIGHUP, SIGINT or SIGTERM, or by the exit codes that a shell gives
@@ -423,6 +430,24 @@ mod tests {
                 SessionStopCause::NeedsAttention,
             ),
             ("codex", twice("ERROR: exceeded retry limit, last status: 429 Too Many Requests"), SessionStopCause::RateLimit),
+            (
+                "codex",
+                twice(
+                    "ERROR: rate limit exceeded: Rate limit reached for gpt-5 in organization org-x on tokens per min \
+                     (TPM): Limit 30000. Please try again in 2s.",
+                ) + "\ntokens used\n2",
+                SessionStopCause::RateLimit,
+            ),
+            (
+                "gemini",
+                "Error when talking to Gemini API Full report available at: /tmp/gemini-client-error.json \
+                 TerminalQuotaError: You have exhausted your daily quota on this model.\n"
+                    .to_owned()
+                    + &"    at classifyGoogleError (file:///srv/bundle/chunk.js:307344:16)\n".repeat(FAILURE_LINES)
+                    + "  cause: {\n    code: 429\n  },\n  status: 429\n}\n\
+                       An unexpected critical error occurred:[object Object]",
+                SessionStopCause::RateLimit,
+            ),
             ("codex", twice("ERROR: Quota exceeded. Check your plan and billing details."), SessionStopCause::RateLimit),
             (
                 "codex",

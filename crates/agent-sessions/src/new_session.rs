@@ -68,6 +68,7 @@ pub(crate) fn new_record(
         roles: new.roles,
         orchestrates: new.orchestrates,
         confinement: new.confinement,
+        resource_limits: new.resource_limits,
         inherited_variables: new.inherited_variables,
         roots: new.roots,
         command,

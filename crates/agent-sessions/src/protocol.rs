@@ -6,7 +6,7 @@ use crate::lock::SupervisorHostKind;
 use crate::log::SessionLogLevel;
 use crate::state::SessionAction;
 use crate::state_kind::SessionStateKind;
-use process_runner::Confinement;
+use process_runner::{Confinement, ResourceLimits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -92,6 +92,9 @@ pub struct NewSession {
     /// The confinement of its processes. None: they reach what the supervisor reaches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<Confinement>,
+    /// What its processes may use together. Nothing is limited by default.
+    #[serde(default, skip_serializing_if = "is_unlimited")]
+    pub resource_limits: ResourceLimits,
     /// The names of the variables that its processes inherit from the supervisor; a `*` at the end stands for any ending.
     /// None: they inherit all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,6 +102,11 @@ pub struct NewSession {
     /// The folders that its agent's own server may use. Empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roots: Vec<PathBuf>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(crate) fn is_unlimited(limits: &ResourceLimits) -> bool {
+    limits.is_unlimited()
 }
 
 impl NewSession {

@@ -4,7 +4,7 @@
 use crate::diagnosis::SessionStopDiagnosis;
 use crate::process_table::ProcessIdentity;
 use crate::state::SessionState;
-use process_runner::Confinement;
+use process_runner::{Confinement, ResourceLimits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,6 +32,9 @@ pub(crate) struct SessionRecord {
     /// The confinement of its processes.
     #[serde(default)]
     pub(crate) confinement: Option<Confinement>,
+    /// What its processes may use together.
+    #[serde(default, skip_serializing_if = "crate::protocol::is_unlimited")]
+    pub(crate) resource_limits: ResourceLimits,
     /// The names of the variables that its processes inherit. None: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) inherited_variables: Option<Vec<String>>,

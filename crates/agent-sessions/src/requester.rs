@@ -69,7 +69,7 @@ impl SessionCaller {
     }
 
     /// Returns a new session within the limits of the requester's own: with all roles of that too, its confinement,
-    /// its environment and its roots, and steering others only if that does.
+    /// its environment, its roots and at most its resources, and steering others only if that does.
     pub(crate) fn limit(&self, mut new: NewSession) -> NewSession {
         let Some(parent) = &self.session else { return new };
         // Each role can only take away, so all of the parent's together allow no more than it may do itself.
@@ -84,6 +84,7 @@ impl SessionCaller {
         if parent.confinement.is_some() {
             new.confinement.clone_from(&parent.confinement);
         }
+        new.resource_limits = new.resource_limits.narrowed_by(parent.resource_limits);
         if parent.inherited_variables.is_some() {
             new.inherited_variables.clone_from(&parent.inherited_variables);
         }

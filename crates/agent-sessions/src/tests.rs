@@ -277,6 +277,29 @@ async fn an_exhausted_context_goes_on_in_a_new_session_with_the_next_step() {
 }
 
 #[tokio::test]
+async fn an_agent_that_crashed_goes_on_in_its_conversation_or_begins_it() {
+    // As claude does: a conversation of this id is begun once, and resumed only if it was begun.
+    let claude = |before: &str| {
+        format!(
+            "echo \"$1\" >> modes\nif [ ! -e crashed ]; then touch crashed; {before} exit 1; fi\n\
+             if [ \"$1\" = --resume ]; then [ -e begun ] || {{ echo 'No conversation found'; exit 1; }}; exit 0; fi\n\
+             [ -e begun ] && {{ echo 'Error: Session ID is already in use.'; exit 1; }}\ntouch begun; exit 0"
+        )
+    };
+    for (before, modes) in
+        [("touch begun;", "--session-id\n--resume\n"), ("", "--session-id\n--resume\n--session-id\n")]
+    {
+        let fixture = SupervisorFixture::new();
+        let supervisor = fixture.supervisor().await;
+        let agent = fixture.agent("claude", &claude(before));
+        let started = supervisor.new_session(fixture.session(agent, Some("build it"))).await.unwrap();
+        let over = wait_for_state(&supervisor, &started.session_id, "stopped").await;
+        assert_eq!(over.last_stop.unwrap().reason, SessionStopCause::Completed);
+        assert_eq!(fixture.read("modes"), modes);
+    }
+}
+
+#[tokio::test]
 async fn a_crash_is_restarted_a_loop_of_crashes_backs_off_and_the_attempts_end() {
     let fixture = SupervisorFixture::new();
     let mut options = fixture.options();

@@ -6,7 +6,8 @@ use super::output_queue::{MAX_QUEUE_BYTES, OutputQueue};
 use super::reader_thread::ReaderThread;
 use super::session::ProxySession;
 use process_runner::{
-    CancellationToken, Command, Error, LeftoverPolicy, Limits, Output, Runner, Running, Stdin, Termination,
+    CancellationToken, Command, Error, LeftoverPolicy, Limits, Output, ResourceLimits, Runner, Running,
+    Stdin, Termination,
 };
 use std::ffi::OsString;
 use std::fs::File;
@@ -37,6 +38,7 @@ pub struct UpstreamCommand {
     current_dir: PathBuf,
     removed_variables: Vec<OsString>,
     stderr: Option<OwnedFd>,
+    resource_limits: ResourceLimits,
 }
 
 impl UpstreamCommand {
@@ -48,6 +50,7 @@ impl UpstreamCommand {
             current_dir: PathBuf::from("."),
             removed_variables: Vec::new(),
             stderr: None,
+            resource_limits: ResourceLimits::default(),
         }
     }
 
@@ -77,6 +80,13 @@ impl UpstreamCommand {
     #[must_use]
     pub fn stderr(mut self, descriptor: OwnedFd) -> Self {
         self.stderr = Some(descriptor);
+        self
+    }
+
+    /// Limits what the server and everything that it starts use together. Nothing is limited by default.
+    #[must_use]
+    pub fn resource_limits(mut self, limits: ResourceLimits) -> Self {
+        self.resource_limits = limits;
         self
     }
 
@@ -159,6 +169,7 @@ async fn start(
         .args(child.arguments.iter().cloned())
         .stdin(Stdin::File(Arc::new(file(child_stdin.into()))))
         .stdout(file(child_stdout.into()))
+        .resource_limits(child.resource_limits)
         .on_line(move |_, line| {
             let mut text = line.text().as_bytes().to_vec();
             text.push(b'\n');

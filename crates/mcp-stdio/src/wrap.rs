@@ -5,7 +5,7 @@
 use crate::error::Error;
 use crate::serve::{SHUTDOWN_LIMIT, cancel_on_signal};
 use clap::{Args, ValueEnum};
-use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects};
+use core_tools::mcp::{Audit, CallDecision, CallRecord, Outcome, WorkspaceEffects, resource_limits};
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
 use mcp_proxy::{
@@ -13,7 +13,7 @@ use mcp_proxy::{
     ProxyObserver, RemoteServer, ToolFilter, Upstream, UpstreamCommand,
 };
 use process_runner::guardian::GuardianProgram;
-use process_runner::{CancellationToken, Runner};
+use process_runner::{CancellationToken, ResourceLimits, Runner};
 use role_policy::{EffectResolver, Policy, ResolveError};
 use server_setup::settings::Settings;
 use server_setup::{audit, identity, policy, protected_files, resources, toolsets};
@@ -133,9 +133,9 @@ pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<Exit
         std::io::stdout().as_fd().try_clone_to_owned().map_err(closed())?,
     );
     let folder = std::env::current_dir().map_err(Error::system("cannot find the current folder"))?;
-    let server = match &arguments.url {
-        Some(url) => Upstream::Remote(remote(url, &arguments.header_env, arguments.headers_file.as_deref())?),
-        None => child(arguments.command, folder.clone())?,
+    let remote = match &arguments.url {
+        Some(url) => Some(remote(url, &arguments.header_env, arguments.headers_file.as_deref())?),
+        None => None,
     };
     let mut limits = McpProxyLimits::default();
     limits.request_timeout = arguments.time_limit;
@@ -159,6 +159,13 @@ pub(crate) fn wrap(arguments: WrapArguments, settings: &Settings) -> Result<Exit
         None => Ok(()),
     };
     check(&loaded.policy)?;
+    let server = match remote {
+        Some(remote) => Upstream::Remote(remote),
+        None => {
+            let limits = resource_limits(loaded.policy.limits(&caller));
+            child(arguments.command, folder.clone(), limits)?
+        }
+    };
     let policy = PolicyHandle::new(loaded.policy);
     let approvals = server_setup::approvals::of_one(settings, &workspace);
     let mut proxy = Proxy::new(policy.clone(), caller).filter(filter).limits(limits);
@@ -303,7 +310,11 @@ pub(crate) fn effects(workspace: Arc<Workspace>) -> Result<impl EffectResolver, 
 }
 
 /// Returns the server that is started as a child, in this folder and with our environment.
-pub(crate) fn child(command: Vec<OsString>, folder: PathBuf) -> Result<Upstream, Error> {
+pub(crate) fn child(
+    command: Vec<OsString>,
+    folder: PathBuf,
+    limits: ResourceLimits,
+) -> Result<Upstream, Error> {
     let guardian = GuardianProgram::current_exe()
         .map_err(Error::system("cannot find out which file this program was started from"))?;
     let runner = Runner::builder().guardian(guardian).adopt_orphans().build();
@@ -315,7 +326,11 @@ pub(crate) fn child(command: Vec<OsString>, folder: PathBuf) -> Result<Upstream,
     // The variables that configure us are not for the server.
     let is_own = |name: &OsString| name.to_string_lossy().starts_with("CORETOOLS_");
     let own_variables = std::env::vars_os().map(|(name, _)| name).filter(is_own);
-    let child = UpstreamCommand::new(program).args(command).current_dir(folder).stderr(stderr);
+    let child = UpstreamCommand::new(program)
+        .args(command)
+        .current_dir(folder)
+        .stderr(stderr)
+        .resource_limits(limits);
     Ok(Upstream::Child(own_variables.fold(child, UpstreamCommand::env_remove), runner))
 }
 

@@ -7,6 +7,7 @@ use std::fmt;
 /// A cgroup holds the programs of an owner, if this process has a cgroup v2 that is delegated to it. Elsewhere some of the
 /// limits hold in a weaker form; [`ResourceControls`] says which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 #[non_exhaustive]
 pub struct ResourceLimits {
     /// The most bytes of memory. A process that needs more is killed, or is refused the memory.
@@ -37,6 +38,22 @@ impl ResourceLimits {
     pub fn cpu_weight(mut self, weight: u32) -> Self {
         self.cpu_weight = Some(weight);
         self
+    }
+
+    /// Returns the limits of programs for which these limits and `other` both hold.
+    #[must_use]
+    pub fn narrowed_by(self, other: Self) -> Self {
+        fn lower<T: Ord>(first: Option<T>, second: Option<T>) -> Option<T> {
+            match (first, second) {
+                (Some(first), Some(second)) => Some(first.min(second)),
+                (first, second) => first.or(second),
+            }
+        }
+        Self {
+            memory_bytes: lower(self.memory_bytes, other.memory_bytes),
+            processes: lower(self.processes, other.processes),
+            cpu_weight: lower(self.cpu_weight, other.cpu_weight),
+        }
     }
 
     /// Returns true if nothing is limited.
@@ -183,6 +200,15 @@ impl fmt::Display for ExceededLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_two_limits_the_lower_one_holds_and_one_alone_holds_by_itself() {
+        let first = ResourceLimits::default().memory_bytes(100).processes(5);
+        let second = ResourceLimits::default().memory_bytes(200).cpu_weight(50);
+        let both = ResourceLimits::default().memory_bytes(100).processes(5).cpu_weight(50);
+        assert_eq!(first.narrowed_by(second), both);
+        assert_eq!(second.narrowed_by(first), both);
+    }
 
     #[test]
     fn what_limits_a_resource_is_named_and_what_does_not() {

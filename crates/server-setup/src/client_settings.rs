@@ -6,15 +6,29 @@ use std::path::{Path, PathBuf};
 
 /// Returns the file in which a client reads the hooks of its user.
 pub fn user_file(client: HookClient) -> Option<PathBuf> {
+    Some(user_folder(client)?.join(HookInstallation::path(client, HookPlacement::User)))
+}
+
+/// Returns the files beside it in which the client reads settings of its user that could switch hooks off.
+pub fn user_settings(client: HookClient) -> impl Iterator<Item = PathBuf> {
+    let folder = user_folder(client).into_iter();
+    folder.flat_map(move |folder| {
+        HookInstallation::user_settings(client).iter().map(move |name| folder.join(name))
+    })
+}
+
+/// Returns the client's own folder of its user.
+fn user_folder(client: HookClient) -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
     let home = || folder("HOME").or_else(|| folder("USERPROFILE"));
-    let own = match client {
+    Some(match client {
         HookClient::Claude => folder("CLAUDE_CONFIG_DIR").or_else(|| Some(home()?.join(".claude")))?,
         HookClient::Codex => folder("CODEX_HOME").or_else(|| Some(home()?.join(".codex")))?,
         HookClient::Gemini => home()?.join(".gemini"),
+        HookClient::Copilot => folder("COPILOT_HOME").or_else(|| Some(home()?.join(".copilot")))?,
+        HookClient::Cursor => home()?.join(".cursor"),
         _ => folder("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))?.join("opencode"),
-    };
-    Some(own.join(HookInstallation::path(client, HookPlacement::User)))
+    })
 }
 
 /// Returns the file in which Codex reads which executors it has.
@@ -45,6 +59,7 @@ pub(crate) fn installed_settings(roots: &[PathBuf]) -> Vec<PathBuf> {
             || roots.iter().any(|root| has_hook(client, &of_project(root)));
         if is_installed {
             files.extend(user);
+            files.extend(user_settings(client));
             files.extend(project_settings(client, roots));
         }
     }
@@ -62,6 +77,7 @@ pub(crate) fn all_project_settings(roots: &[PathBuf]) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = codex_environments_file().into_iter().collect();
     for client in HookClient::ALL {
         files.extend(user_file(client));
+        files.extend(user_settings(client));
         files.extend(project_settings(client, roots));
         files.extend(project_settings(client, &real));
     }
@@ -71,11 +87,7 @@ pub(crate) fn all_project_settings(roots: &[PathBuf]) -> Vec<PathBuf> {
 /// Returns the folders from which clients load what they run, in the roots and of the user, whether or not they exist.
 pub(crate) fn loaded_folders(roots: &[PathBuf]) -> Vec<PathBuf> {
     let of_user = HookClient::ALL.into_iter().flat_map(|client| {
-        let own = user_file(client).and_then(|file| match client {
-            // Its file is the plug-in itself, a folder deeper.
-            HookClient::Opencode => file.parent().and_then(Path::parent).map(Path::to_owned),
-            _ => file.parent().map(Path::to_owned),
-        });
+        let own = user_folder(client);
         let names = HookInstallation::loaded_user_folders(client);
         own.into_iter().flat_map(move |own| names.iter().map(move |name| own.join(name)))
     });

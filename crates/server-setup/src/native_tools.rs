@@ -37,6 +37,8 @@ pub struct NativeToolHost {
     facts: Vec<ToolFacts<'static>>,
     audit: Option<Audit>,
     redactor: Redactor,
+    /// The same roots without the protection of what clients load by themselves.
+    workspace_for_asking: Arc<Workspace>,
     protected: Vec<PathBuf>,
     protected_folders: Vec<PathBuf>,
     variables: Vec<String>,
@@ -70,6 +72,7 @@ impl NativeToolHost {
         let mut protected = protected_files::protected(&settings);
         protected.extend(project_settings);
         let mut protected_folders = Vec::new();
+        let workspace_for_asking = Arc::clone(&workspace);
         if !is_unrestricted {
             let loaded_files = loaded_files(&settings.roots);
             protected_folders = loaded_folders(&settings.roots);
@@ -100,6 +103,7 @@ impl NativeToolHost {
             protected_folders,
             settings,
             workspace,
+            workspace_for_asking,
             effects,
             caller,
             facts,
@@ -128,6 +132,7 @@ impl NativeToolHost {
             tools: &self.facts,
             effects: &self.effects,
             workspace: &self.workspace,
+            workspace_for_asking: &self.workspace_for_asking,
             protected: &self.protected,
             protected_folders: &self.protected_folders,
             surroundings: ShellSurroundings { home: self.home.as_deref(), variables: &self.variables },
@@ -137,13 +142,18 @@ impl NativeToolHost {
         }
     }
 
-    /// Decides about the tool that `event` asks for, and records the decision in the audit.
-    pub fn decide(&self, event: &HookEvent) -> HookDecision {
+    /// Decides about the tool that `event` asks for, and records the decision in the audit. `changes_lines` is true if the
+    /// answer puts another line in the place of one that runs programs.
+    pub fn decide(&self, event: &HookEvent, changes_lines: bool) -> HookDecision {
         let began = Instant::now();
         let mut decision = self.judge().judge(event);
         decision.reason = self.redactor.redact(&decision.reason).into_owned();
         let session = event.session.as_deref();
-        if decision.verdict == HookVerdict::Ask && !event.client.can_ask() {
+        let can_ask = match changes_lines && decision.runs_programs {
+            true => event.client.can_ask_about_changed_arguments(),
+            false => event.client.can_ask(),
+        };
+        if decision.verdict == HookVerdict::Ask && !can_ask {
             // The answer to such a client refuses the tool.
             let mut refused = decision.clone();
             refused.verdict = HookVerdict::Deny;

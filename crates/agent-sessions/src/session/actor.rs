@@ -230,6 +230,14 @@ impl SessionActor {
                 self.count_save(next).await;
                 return Ok(());
             }
+            // An agent that had begun its conversation before it crashed refuses to begin another one of the same id; an
+            // agent that had not has none to resume. Which is the case shows only by trying.
+            SessionAction::Restart
+                if next.attempt % 2 == 1
+                    && self.agent_definition().is_some_and(|agent| agent.takes_session_id()) =>
+            {
+                SessionLaunchMode::Resume
+            }
             SessionAction::Restart => SessionLaunchMode::Fresh,
             SessionAction::Resume | SessionAction::Message => SessionLaunchMode::Resume,
         };

@@ -11,8 +11,8 @@ use crate::supervisor_context::SupervisorContext;
 use crate::variables::{AGENT_COMMAND_VARIABLE, CREDENTIAL_VARIABLE, SESSION_VARIABLE, STATE_VARIABLE};
 use error_causes::chain;
 use process_runner::{
-    Command, Confinement, EnvPolicy, LeftoverPolicy, Limits, PseudoTerminal, Running, Stdin, TerminalDevice,
-    TerminalSize,
+    Command, Confinement, EnvPolicy, LeftoverDecision, LeftoverPolicy, LeftoverTree, Limits, PseudoTerminal,
+    RunOwner, Running, Stdin, TerminalDevice, TerminalSize, owned_by,
 };
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -68,10 +68,26 @@ impl SessionLaunchError {
 
 /// A process that is ready to be started.
 pub(super) struct PreparedSessionLaunch {
+    /// The id of the session.
+    session: String,
     command: Command,
     source: SessionOutputSource,
     /// The credential that the process will have.
     pub(super) credential: SessionCredential,
+}
+
+/// The owner of the programs of a session.
+#[derive(Debug)]
+struct SessionRunOwner(String);
+
+impl RunOwner for SessionRunOwner {
+    fn name(&self) -> &str {
+        &self.0
+    }
+
+    fn take_leftovers(&self, _: LeftoverTree) -> LeftoverDecision {
+        LeftoverDecision::End { reason: "the process of the session has ended".to_owned() }
+    }
 }
 
 /// A process that was started.
@@ -112,6 +128,7 @@ impl PreparedSessionLaunch {
             .label(format!("session {}", record.id))
             // What the process leaves behind would have no owner.
             .limits(Limits::unlimited().leftovers(LeftoverPolicy::KillAll).capture(CAPTURE_BYTES))
+            .resource_limits(record.resource_limits)
             // One stream keeps the order in which the agent printed, which the diagnosis goes by.
             .merge_stderr();
         if let Some(names) = &record.inherited_variables {
@@ -127,7 +144,7 @@ impl PreparedSessionLaunch {
             true => with_terminal(command, &folder, record)?,
             false => with_pipes(command, &folder, record)?,
         };
-        Ok(Self { command, source, credential })
+        Ok(Self { session: record.id.clone(), command, source, credential })
     }
 
     /// Starts the process.
@@ -135,7 +152,9 @@ impl PreparedSessionLaunch {
         self,
         context: &SupervisorContext,
     ) -> Result<LaunchedSessionProcess, SessionLaunchError> {
-        let running = context.options.runner.start(self.command).await?;
+        // The limits are for the programs of one session together.
+        let owner = Arc::new(SessionRunOwner(self.session));
+        let running = owned_by(owner, context.options.runner.start(self.command)).await?;
         let pid = running.pid().ok_or(SessionLaunchError::Cancelled)?;
         Ok(LaunchedSessionProcess { running, pid, source: self.source, secret: self.credential.secret })
     }

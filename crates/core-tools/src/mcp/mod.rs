@@ -133,7 +133,7 @@ pub use completion::{Completer, CompletionRequest};
 pub use connection::{Connection, RequestContext};
 pub use effects::{WorkspaceEffects, workspace_within};
 pub use forwarding::{CallForwarder, ForwardedCall};
-pub use host::{Host, HostBuilder, HostError, NoSuchTool};
+pub use host::{Host, HostBuilder, HostError, NoSuchTool, resource_limits};
 pub use limits::HostLimits;
 pub use log_level::LogLevel;
 pub use observer::CallObserver;

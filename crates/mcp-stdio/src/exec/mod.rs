@@ -122,7 +122,8 @@ pub(crate) fn exec(
     }
     #[cfg(feature = "sessions")]
     if arguments.keep_background {
-        return background::run(host.settings(), host.caller(), &words, &folder);
+        let limits = host.resource_limits();
+        return background::run(host.settings(), host.caller(), &words, &folder, limits);
     }
     #[cfg(feature = "sessions")]
     let reporter = arguments.report_to.as_deref().map(background::EndReporter::connect).transpose()?;

@@ -51,7 +51,7 @@ fn decided(
     event: &HookEvent,
 ) -> Result<HookAnswer, Error> {
     let host = host(program, options, event.client)?;
-    let decision = host.decide(event);
+    let decision = host.decide(event, !arguments.no_exec && cfg!(target_os = "linux"));
     let input = match arguments.no_exec || decision.verdict == HookVerdict::Deny {
         true => None,
         false => supervised(&host, options, arguments, event, &decision)?,
@@ -66,14 +66,9 @@ pub(super) fn host(
     client: HookClient,
 ) -> Result<NativeToolHost, Error> {
     let mut settings = read_settings::read(program, &options.flags(), options.agent_command.clone())?;
-    let variable = match client {
-        HookClient::Claude => Some("CLAUDE_PROJECT_DIR"),
-        HookClient::Gemini => Some("GEMINI_PROJECT_DIR"),
-        _ => None,
-    };
     // A session goes to other folders, and the project stays.
-    let project =
-        variable.and_then(std::env::var_os).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let project = client.project_variable().and_then(std::env::var_os).map(PathBuf::from);
+    let project = project.filter(|folder| folder.is_absolute());
     if let Some(project) = project {
         settings = settings.with_default_root(project);
     }
@@ -107,7 +102,7 @@ fn supervised(
     let limit = arguments.exec_timeout.unwrap_or(*settings.config.limits.max_timeout_ms / 1000).max(1);
     words.extend(["exec".to_owned(), "--timeout".to_owned(), limit.to_string()]);
     let command = ["bash", "-c", line].map(str::to_owned);
-    if decision.verdict == HookVerdict::Ask && event.client.can_ask() {
+    if decision.verdict == HookVerdict::Ask && event.client.can_ask_about_changed_arguments() {
         let id = host.grant(&command, &event.folder, event.client.display_name())?;
         words.extend(["--approved".to_owned(), id]);
     }

@@ -16,6 +16,10 @@ pub(crate) enum HookCommand {
     Gemini(AnswerArguments),
     /// Answer an event of the plugin for opencode
     Opencode(AnswerArguments),
+    /// Answer an event of Copilot CLI
+    Copilot(AnswerArguments),
+    /// Answer an event of Cursor
+    Cursor(AnswerArguments),
     /// Have a client ask this program before it runs a tool, with the flags given here
     Install {
         /// The client
@@ -53,6 +57,10 @@ pub(crate) enum ClientArgument {
     Gemini,
     /// opencode
     Opencode,
+    /// Copilot CLI
+    Copilot,
+    /// Cursor
+    Cursor,
 }
 
 impl From<ClientArgument> for HookClient {
@@ -62,6 +70,8 @@ impl From<ClientArgument> for HookClient {
             ClientArgument::Codex => Self::Codex,
             ClientArgument::Gemini => Self::Gemini,
             ClientArgument::Opencode => Self::Opencode,
+            ClientArgument::Copilot => Self::Copilot,
+            ClientArgument::Cursor => Self::Cursor,
         }
     }
 }
@@ -69,7 +79,7 @@ impl From<ClientArgument> for HookClient {
 /// The options of an answer.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AnswerArguments {
-    /// Answer that an allowed tool may run without a question to the user (Claude Code). Without it the client asks
+    /// Answer that an allowed tool may run without a question to the user (Claude Code, Copilot CLI). Without it the client asks
     /// as it would without a hook
     #[arg(long)]
     pub(super) approve: bool,

@@ -8,7 +8,6 @@ use crate::print_config::launch;
 use crate::print_config::merge::json::with_member;
 use crate::print_config::write::{ConfigWriteOutcome, merge_into};
 use agent_hooks::{HookClient, HookInstallation, HookPlacement};
-use serde_json::Value;
 use server_setup::client_settings::{has_hook, user_file};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,9 +37,14 @@ pub(super) fn install(
     let path = file(client, placement)?;
     let written = merge_into(&path, |text| match HookInstallation::event(client) {
         None => Ok(installation.plugin()),
-        Some(event) => {
-            with_member(text, &["hooks"], event, |old| installation.added(old)).map_err(unchanged(&path))
-        }
+        Some(event) => with_member(text, &["hooks"], event, |old| installation.added(old))
+            .and_then(|text| match HookInstallation::file_version(client) {
+                Some(version) => {
+                    with_member(&text, &[], "version", |old| old.cloned().unwrap_or_else(|| version.into()))
+                }
+                None => Ok(text),
+            })
+            .map_err(unchanged(&path)),
     })?;
     let shown = path.display();
     let name = client.display_name();
@@ -101,73 +105,8 @@ fn check(client: HookClient) -> &'static str {
             "Codex asks whether to trust the hook: agree in `/hooks`, or it does not run; `doctor` checks the file"
         }
         HookClient::Gemini => "`/hooks panel` in a new session shows it; `doctor` checks it",
+        HookClient::Copilot => "`/env` in a new session shows it; `doctor` checks it",
+        HookClient::Cursor => "Cursor's settings show it under Hooks; `doctor` checks the file",
         _ => "it is loaded by the next session; `doctor` checks it",
     }
-}
-
-/// The state of the hook of one client, for the doctor.
-pub(crate) struct HookFinding {
-    pub(crate) detail: String,
-    /// The setting that switches the hook off, or lets others switch it off.
-    pub(crate) problem: Option<(String, &'static str)>,
-}
-
-/// Returns the state of each installed hook. A client without one has none.
-pub(crate) fn findings(roots: &[PathBuf]) -> Vec<HookFinding> {
-    let mut findings = Vec::new();
-    for client in HookClient::ALL {
-        let user = user_file(client).filter(|file| has_hook(client, file));
-        let of_project = |root: &PathBuf| root.join(HookInstallation::path(client, HookPlacement::Project));
-        let project = roots.iter().map(of_project).find(|file| has_hook(client, file));
-        let Some(file) = user.as_ref().or(project.as_ref()) else { continue };
-        let settings = HookInstallation::project_settings(client).iter();
-        let all =
-            settings.flat_map(|name| roots.iter().map(move |root| root.join(name))).chain([file.clone()]);
-        let switched_off =
-            all.filter(|path| switches_hooks_off(path)).map(|path| path.display().to_string()).next();
-        let problem = if let Some(path) = switched_off {
-            Some((
-                format!("{path} switches hooks off"),
-                "remove `disableAllHooks`, or `hooksConfig.enabled`, from it",
-            ))
-        } else if let Some(program) = missing_program(client, file) {
-            Some((
-                format!("{} starts {program}, which is not there", file.display()),
-                "run `hook install` again",
-            ))
-        } else if user.is_none() {
-            Some((
-                format!("{} is in the project, where commands of the agent can change it", file.display()),
-                "install it with --user",
-            ))
-        } else {
-            None
-        };
-        findings
-            .push(HookFinding { detail: format!("{}: {}", client.display_name(), file.display()), problem });
-    }
-    findings
-}
-
-#[allow(clippy::disallowed_methods, reason = "the user's own settings of a client")]
-fn switches_hooks_off(path: &Path) -> bool {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
-    let Ok(settings) = serde_json::from_str::<Value>(&text) else { return false };
-    settings["disableAllHooks"] == true || settings["hooksConfig"]["enabled"] == false
-}
-
-/// Returns the program of the hook if it is not there.
-#[allow(clippy::disallowed_methods, reason = "the user's own settings of a client")]
-fn missing_program(client: HookClient, path: &Path) -> Option<String> {
-    let settings: Value = serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()?;
-    let list = settings["hooks"][HookInstallation::event(client)?].as_array()?;
-    let commands = list.iter().filter_map(|entry| entry["hooks"].as_array()).flatten();
-    let marker = format!(" hook {client}");
-    let command =
-        commands.filter_map(|hook| hook["command"].as_str()).find(|command| command.contains(&marker))?;
-    let program = match command.strip_prefix('\'') {
-        Some(rest) => rest.split_once('\'')?.0,
-        None => command.split_once(' ')?.0,
-    };
-    (program.starts_with('/') && !Path::new(program).exists()).then(|| program.to_owned())
 }

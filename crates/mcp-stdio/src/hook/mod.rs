@@ -2,6 +2,7 @@
 
 mod answer;
 mod arguments;
+mod findings;
 mod install;
 mod trial;
 
@@ -9,7 +10,7 @@ use crate::cli::GlobalOptions;
 use crate::error::Error;
 use agent_hooks::HookClient;
 pub(crate) use arguments::HookCommand;
-pub(crate) use install::findings;
+pub(crate) use findings::findings;
 use server_setup::Program;
 use std::process::ExitCode;
 
@@ -42,6 +43,12 @@ pub(crate) fn run(
         }
         HookCommand::Opencode(arguments) => {
             Ok(answer::answer(program, options, HookClient::Opencode, &arguments))
+        }
+        HookCommand::Copilot(arguments) => {
+            Ok(answer::answer(program, options, HookClient::Copilot, &arguments))
+        }
+        HookCommand::Cursor(arguments) => {
+            Ok(answer::answer(program, options, HookClient::Cursor, &arguments))
         }
         HookCommand::Install { client, placement, answer } => {
             install::install(options, client.into(), placement, &answer)

@@ -37,13 +37,18 @@ pub(super) fn test(
         let invalid = |problem: String| Error::Argument(format!("line {}: {problem}", number + 1));
         let mut event: Map<String, Value> =
             serde_json::from_str(line).map_err(|error| invalid(error.to_string()))?;
-        let name = match client {
-            HookClient::Gemini => "BeforeTool",
-            HookClient::Opencode => "tool.execute.before",
-            _ => "PreToolUse",
-        };
-        for (key, value) in [("hook_event_name", json!(name)), ("cwd", json!(folder.to_string_lossy()))] {
+        for (key, value) in
+            [("hook_event_name", json!(client.event())), ("cwd", json!(folder.to_string_lossy()))]
+        {
             event.entry(key).or_insert(value);
+        }
+        // One form of a list serves for every client.
+        if client == HookClient::Copilot {
+            for (key, own) in [("tool_name", "toolName"), ("tool_input", "toolArgs")] {
+                if let Some(value) = event.remove(key) {
+                    event.entry(own).or_insert(value);
+                }
+            }
         }
         let event = HookEvent::parse(client, &Value::Object(event).to_string())
             .map_err(|error| invalid(chain(&error)))?;

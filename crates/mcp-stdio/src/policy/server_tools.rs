@@ -7,7 +7,7 @@ use crate::error::Error;
 use clap::Args;
 use did_you_mean::nearest;
 use mcp_proxy::{McpProxyLimits, PolicyHandle, Proxy, ToolDefinitions};
-use process_runner::CancellationToken;
+use process_runner::{CancellationToken, ResourceLimits};
 use role_policy::{Caller, Policy, ToolFacts};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -78,7 +78,7 @@ impl ServerArguments {
 fn list(command: Vec<OsString>) -> Result<Vec<u8>, Error> {
     let failed = || Error::system("cannot talk to the server");
     let folder = std::env::current_dir().map_err(Error::system("cannot find the current folder"))?;
-    let upstream = crate::wrap::child(command, folder)?;
+    let upstream = crate::wrap::child(command, folder, ResourceLimits::default())?;
     let (input, to_proxy) = std::io::pipe().map_err(failed())?;
     let (from_proxy, output) = std::io::pipe().map_err(failed())?;
     // The proxy ends when this thread has its answer and closes the pipe.

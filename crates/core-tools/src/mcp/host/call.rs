@@ -25,7 +25,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Returns what the programs of a role may use together.
-pub(in crate::mcp) fn resource_limits(limits: RoleLimits) -> ResourceLimits {
+#[must_use]
+pub fn resource_limits(limits: RoleLimits) -> ResourceLimits {
     let number = |value: Option<u64>| value.map(|value| u32::try_from(value).unwrap_or(u32::MAX));
     let mut resources = ResourceLimits::default();
     resources.memory_bytes = limits.max_memory_mib.map(|mib| mib.saturating_mul(1024 * 1024));

@@ -6,10 +6,11 @@ use crate::ci::{CommandText, Commands};
 use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::ci::command_scope;
+use crate::mcp::host::resource_limits;
 use crate::mcp::tool::Tool;
 use crate::mcp::tool_error::ToolError;
 use crate::sessions::{NewSession, SessionService, SessionStarted, SupervisorRequest};
-use process_runner::Confinement;
+use process_runner::{Confinement, ResourceLimits};
 use role_policy::{Caller, Effect, Policy, ToolFacts};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -171,6 +172,8 @@ struct SessionRoles {
     /// True if it may steer other sessions.
     orchestrates: bool,
     parent: Option<String>,
+    /// What the processes of the session may use together: no more than each of its roles allows.
+    resource_limits: ResourceLimits,
 }
 
 /// The tool that a session must see to steer others.
@@ -198,15 +201,17 @@ impl SessionRoles {
             role: narrowest(policy, &caller),
             orchestrates: policy.sees(&caller, &STEERING_TOOL),
             parent: context.caller.session().map(str::to_owned),
+            resource_limits: resource_limits(policy.limits(&caller)),
             roles,
         })
     }
 
     fn session(self, folder: SessionFolder) -> NewSession {
-        let Self { role, roles, orchestrates, parent } = self;
+        let Self { role, roles, orchestrates, parent, resource_limits } = self;
         let SessionFolder { cwd, confinement, inherited_variables, roots } = folder;
         let mut new = NewSession::new(cwd, role);
         (new.roles, new.orchestrates, new.parent) = (roles, orchestrates, parent);
+        new.resource_limits = resource_limits;
         (new.confinement, new.inherited_variables, new.roots) = (confinement, inherited_variables, roots);
         new
     }

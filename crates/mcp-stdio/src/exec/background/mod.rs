@@ -19,7 +19,7 @@ use core_tools::sessions::{
     SupervisorStatus,
 };
 use handover::CommandHandover;
-use process_runner::ForegroundEnd;
+use process_runner::{ForegroundEnd, ResourceLimits};
 use report::CommandEndReport;
 use role_policy::Caller;
 use rustix::net::sockopt::socket_peercred;
@@ -71,18 +71,19 @@ impl EndReporter {
     }
 }
 
-/// Runs `words` in `folder` in a session of the supervisor, and waits for the end of the command.
+/// Runs `words` in `folder` in a session of the supervisor, within `limits`, and waits for the end of the command.
 pub(crate) fn run(
     settings: &Settings,
     caller: &Caller,
     words: &[String],
     folder: &Path,
+    limits: ResourceLimits,
 ) -> Result<ExitCode, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Error::system("cannot start the runtime"))?;
-    let report = runtime.block_on(run_in_session(settings, caller, words, folder))?;
+    let report = runtime.block_on(run_in_session(settings, caller, words, folder, limits))?;
     if let Some(signal) = report.signal {
         let status = process_runner::ExitStatus::Signaled { signal, core: false };
         process_runner::end_as(&ForegroundEnd::Ended { status, leftovers: 0 });
@@ -95,6 +96,7 @@ async fn run_in_session(
     caller: &Caller,
     words: &[String],
     folder: &Path,
+    limits: ResourceLimits,
 ) -> Result<CommandEndReport, Error> {
     let state = sessions::state_folder(settings)?;
     let client = SupervisorClient::new(state.clone());
@@ -115,6 +117,7 @@ async fn run_in_session(
     let roles: Vec<String> = caller.roles().map(str::to_owned).collect();
     let mut new = NewSession::new(folder, roles.first().cloned().unwrap_or_default()).command(command);
     (new.roles, new.input, new.pty) = (roles, Some(false), Some(false));
+    new.resource_limits = limits;
     let started = client.ask(&SupervisorRequest::New(Box::new(new))).await?;
     let started: SessionStarted = serde_json::from_value(started)?;
 
