@@ -22,6 +22,7 @@ mod hook;
 #[cfg(target_os = "linux")]
 mod left_running;
 mod malformed;
+mod notices;
 mod progress;
 mod roots;
 mod streams;

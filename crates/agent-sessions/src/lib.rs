@@ -42,6 +42,7 @@
 
 mod backup;
 mod catalog;
+mod change;
 mod classify;
 mod client;
 mod clock;
@@ -85,6 +86,7 @@ mod watcher;
 mod wire;
 
 pub use catalog::{AgentCatalog, AgentCatalogError};
+pub use change::SessionChange;
 pub use client::SupervisorClient;
 pub use diagnosis::{AgentRetrySource, SessionStopCause};
 pub use error::{Error, ErrorCode};

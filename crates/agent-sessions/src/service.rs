@@ -1,5 +1,6 @@
 //! The way to the sessions of a state directory, wherever their supervisor runs.
 
+use crate::change::{SessionChange, SessionObserver};
 use crate::client::SupervisorClient;
 use crate::error::{Error, ErrorCode};
 use crate::options::{OptionsError, SupervisorOptions};
@@ -35,6 +36,8 @@ struct SessionServiceShared {
     make_options: Box<MakeOptions>,
     /// The supervisor in this process.
     local_supervisor: Mutex<Option<Supervisor>>,
+    /// Is told of the changes of the sessions of that supervisor.
+    observer: SessionObserver,
 }
 
 impl std::fmt::Debug for SessionService {
@@ -56,6 +59,7 @@ impl SessionService {
             state: state.into(),
             make_options: Box::new(make_options),
             local_supervisor: Mutex::default(),
+            observer: SessionObserver::default(),
         };
         Self { shared: Arc::new(shared), principal: None }
     }
@@ -65,6 +69,12 @@ impl SessionService {
     #[must_use]
     pub fn for_principal(&self, principal: Option<&str>) -> Self {
         Self { shared: Arc::clone(&self.shared), principal: principal.map(Arc::from) }
+    }
+
+    /// Calls `on_change` at each change of a session, if the supervisor is in this process. `on_change` must not block. Only
+    /// the first function that is given is called.
+    pub fn on_change(&self, on_change: impl Fn(&SessionChange) + Send + Sync + 'static) {
+        self.shared.observer.set(on_change);
     }
 
     /// Makes a request. If there is no supervisor, this process supervises from now on.
@@ -84,8 +94,9 @@ impl SessionService {
                 continue;
             }
             // The lock is held over the start, so that two requests do not start two supervisors.
-            let options = (self.shared.make_options)()
+            let mut options = (self.shared.make_options)()
                 .map_err(|error| Error::new(ErrorCode::Broken, chain(&*error)))?;
+            options.observer = self.shared.observer.clone();
             match Supervisor::host(&self.shared.state, options).await {
                 Ok(supervisor) => *local_supervisor = Some(supervisor),
                 // The lock is taken and nobody answers yet, or no more.

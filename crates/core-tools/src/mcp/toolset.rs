@@ -54,14 +54,10 @@ impl Toolset {
     /// Iterates over the facts that a policy judges by: about the tools, and behind them about the prompts, the resources
     /// and the suggestions.
     pub fn facts(&self) -> impl Iterator<Item = ToolFacts<'static>> {
-        let prompts = self.prompts.iter().map(|prompt| (&prompt.tool, prompt.name, &prompt.completions));
-        let resources =
-            self.resources.iter().map(|resource| (&resource.tool, resource.name, &resource.completions));
-        let offers = prompts.chain(resources).flat_map(|(tool, name, completions)| {
-            std::iter::once(tool.facts(self.name))
-                .chain(completions.tool(name).map(|completions| completions.facts(self.name)))
-        });
-        self.tools.iter().map(|tool| tool.facts(self.name)).chain(offers)
+        let prompts = self.prompts.iter().map(|prompt| &prompt.parts);
+        let offers = prompts.chain(self.resources.iter().map(|resource| &resource.parts));
+        let facts = offers.flat_map(|parts| parts.facts(self.name));
+        self.tools.iter().map(|tool| tool.facts(self.name)).chain(facts)
     }
 
     /// Replaces tools of `toolsets` by the tools of the same name in this toolset, and adds the other tools as a

@@ -140,7 +140,7 @@ impl BoundServer {
         let max_body_bytes = size(*http.max_body_bytes);
         let endpoint = McpEndpoint::new(
             program,
-            workspaces.full_host().capabilities(),
+            workspaces.full_host(),
             &sessions,
             max_body_bytes,
             cut_off.clone(),
