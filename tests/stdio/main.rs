@@ -23,6 +23,7 @@ mod hook;
 mod left_running;
 mod malformed;
 mod notices;
+mod offers;
 mod progress;
 mod roots;
 mod streams;

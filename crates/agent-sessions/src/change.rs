@@ -38,6 +38,11 @@ impl SessionObserver {
         let _ = self.0.set(Box::new(on_change));
     }
 
+    /// Returns true if somebody is told.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.get().is_some()
+    }
+
     pub(crate) fn changed(&self, change: &SessionChange) {
         if let Some(on_change) = self.0.get() {
             on_change(change);

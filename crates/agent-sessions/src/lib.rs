@@ -51,6 +51,7 @@ mod diagnosis;
 mod directory;
 mod dispatch;
 mod error;
+mod follower;
 mod front_matter;
 mod journal;
 mod legacy_protocol;

@@ -37,6 +37,7 @@
 mod answer;
 mod answer_media;
 mod approval;
+mod argument_text;
 mod arguments;
 mod audit;
 mod availability;

@@ -3,7 +3,6 @@
 use super::availability::Availability;
 use super::completion::{Completer, Completions};
 use super::tool::Tool;
-use role_policy::ToolFacts;
 
 /// The parts that a prompt and a resource have in common.
 #[derive(Clone, Debug)]
@@ -57,9 +56,8 @@ impl OfferParts {
         self.completions.tool(self.name)
     }
 
-    /// Iterates over the facts that a policy judges by: about itself, and about its suggestions.
-    pub(super) fn facts(&self, toolset: &'static str) -> impl Iterator<Item = ToolFacts<'static>> {
-        let completions = self.completions_tool().map(|tool| tool.facts(toolset));
-        std::iter::once(self.tool.facts(toolset)).chain(completions)
+    /// Iterates over what a host runs for it: itself, and its suggestions.
+    pub(super) fn tools(&self) -> impl Iterator<Item = Tool> {
+        std::iter::once(self.tool.clone()).chain(self.completions_tool())
     }
 }
