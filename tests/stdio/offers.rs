@@ -57,7 +57,7 @@ fn a_caller_is_offered_a_prompt_for_each_role_that_it_may_use() {
         assert!(instruction.ends_with("The task: sell more in `sell`"), "{instruction}");
         // A role that uses no other has its own alone, and the others are not there.
         let mut dev = connect(&project, "dev", era);
-        assert_eq!(prompts(&mut dev), ["work_as_dev"]);
+        assert_eq!(prompts(&mut dev), ["fix_test", "work_as_dev"]);
         let hidden = dev.request("prompts/get", json!({"name": "work_as_qa"}));
         let unknown = dev.request("prompts/get", json!({"name": "work_as_zz"}));
         assert_eq!(
@@ -155,5 +155,30 @@ fn the_audit_records_prompts_resources_and_suggestions() {
         ("list_directory", "allowed"),
     ] {
         assert!(recorded.contains(&(tool.to_owned(), decision.to_owned())), "{tool}: {recorded:?}");
+    }
+}
+
+#[test]
+fn the_tests_that_failed_last_are_suggested_to_the_caller_who_ran_them() {
+    let test = "import unittest\nclass Shop(unittest.TestCase):\n    def test_sells(self): self.assertEqual(1, 2)\n    \
+                def test_counts(self): pass\n";
+    let project = Project::with([("test_shop.py", test)]);
+    for era in Era::BOTH {
+        let mut wire = connect(&project, "dev", era);
+        let prompt = json!({"type": "ref/prompt", "name": "fix_test"});
+        assert_eq!(completed(&mut wire, prompt.clone(), "test", ""), json!([]), "nothing was run");
+        let report = wire.call("run_tests", json!({"runner": "unittest"}));
+        assert_eq!(report["structuredContent"]["failed"], 1, "{report}");
+        let suggested = completed(&mut wire, prompt.clone(), "test", "sells");
+        let names = suggested.as_array().unwrap();
+        assert!(names.len() == 1 && names[0].as_str().unwrap().ends_with("test_sells"), "{suggested}");
+        assert_eq!(completed(&mut wire, prompt.clone(), "test", "counts"), json!([]));
+        assert_eq!(completed(&mut wire, prompt, "project_path", "te"), json!(["test_shop.py"]));
+        let got = wire.request("prompts/get", json!({"name": "fix_test", "arguments": {"test": names[0]}}));
+        let text = got["result"]["messages"][0]["content"]["text"].as_str().unwrap_or_else(|| panic!("{got}"));
+        assert!(text.contains(r#"`run_tests` {"filter":"#) && text.contains("test_sells"), "{text}");
+        // Without its required argument, the client is told what is missing.
+        let got = wire.request("prompts/get", json!({"name": "fix_test"}));
+        assert!(got["error"]["message"].as_str().unwrap().contains("test"), "{got}");
     }
 }

@@ -1,5 +1,7 @@
 //! Suggestions of paths, branches and roles, as the tools of the caller find them.
 
+#![cfg_attr(not(feature = "context"), allow(dead_code, reason = "only a context has roles and branches"))]
+
 use super::call_context::CallContext;
 use super::completion::{Completer, CompletionRequest};
 use role_policy::Policy;
@@ -10,7 +12,7 @@ pub(super) fn roles() -> Completer {
     Completer::new(|request: CompletionRequest, context: CallContext| {
         let roles = context.policy.as_deref().map(|policy: &Policy| {
             let roles = policy.roles_for(&context.caller).filter(|role| role.starts_with(&request.value));
-            roles.map(str::to_owned).collect()
+            roles.map(str::to_owned).collect::<Vec<String>>()
         });
         std::future::ready(Ok(roles.unwrap_or_default()))
     })

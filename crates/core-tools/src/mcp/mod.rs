@@ -52,7 +52,7 @@ mod client_log;
 mod client_notices;
 mod client_requests;
 mod client_roots;
-#[cfg(feature = "context")]
+#[cfg(any(feature = "context", feature = "testing"))]
 mod completers;
 mod completion;
 mod connection;
@@ -60,6 +60,8 @@ mod deadline_owner;
 pub mod discovery;
 mod effects;
 mod errors;
+#[cfg(feature = "testing")]
+mod fix_test;
 mod forwarding;
 mod found_tools;
 mod handler;

@@ -39,6 +39,13 @@ impl OfferParts {
         self
     }
 
+    /// Offers it only to callers who see all of these tools. The completers may call tools.
+    pub(super) fn offered_with(mut self, tools: &'static [&'static str]) -> Self {
+        self.tool = self.tool.offered_with(tools);
+        self.completions.use_tools(tools);
+        self
+    }
+
     /// Declares the arguments that are paths, commands or roles.
     pub(super) fn effects(mut self, effects: &'static [role_policy::Effect]) -> Self {
         self.tool = self.tool.effects(effects);

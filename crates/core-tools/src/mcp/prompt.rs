@@ -75,6 +75,13 @@ impl Prompt {
         self
     }
 
+    /// Offers the prompt only to callers who see all of these tools, for a prompt that speaks of tools and calls none.
+    #[must_use]
+    pub fn offered_with(mut self, tools: &'static [&'static str]) -> Self {
+        self.parts = self.parts.offered_with(tools);
+        self
+    }
+
     /// Offers the prompt only while `availability` is on. Clients are told of each change.
     #[must_use]
     pub fn available_while(mut self, availability: &Availability) -> Self {

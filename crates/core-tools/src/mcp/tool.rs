@@ -312,6 +312,12 @@ impl Tool {
         Self { used_tools: tools, ..self.calls_tools().unmetered() }
     }
 
+    /// Offers a prompt, a resource or suggestions only to callers who see all of these tools.
+    #[must_use]
+    pub(super) fn offered_with(self, tools: &'static [&'static str]) -> Self {
+        Self { used_tools: tools, ..self }
+    }
+
     /// Lets calls run without a call permit ([`ResourceClass::Unmetered`]), for a tool that answers at once or waits: a
     /// command can then be stopped while every permit is taken.
     #[must_use]
