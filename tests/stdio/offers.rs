@@ -116,7 +116,7 @@ fn paths_and_branches_are_suggested_as_far_as_the_caller_sees_them() {
     }
     // A role that may read one folder alone is suggested nothing of the others.
     let roles = "version = 1\n[roles.narrow]\nallow = [\"*\"]\n[[roles.narrow.require]]\nid = \"docs\"\n\
-                 tools = [\"*\"]\nread_within = [\"docs\"]\n";
+                 tools = [\"list_directory\"]\nread_within = [\"docs\"]\n";
     let outside = Project::with([("roles.toml", roles)]);
     project.write("docs/a.md", "a");
     let mut command = project.server();
