@@ -65,3 +65,45 @@ impl PendingWatches {
         pending.remove(index).map(|(_, start)| start)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::{ClientNotices, Toolset};
+    use crate::redact::Redactor;
+    use role_policy::Policy;
+
+    #[test]
+    fn what_changes_between_the_request_and_the_watch_is_told() {
+        let notices = ClientNotices::default();
+        let host = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap())
+            .toolset(Toolset::new("own", []))
+            .client_notices(notices.clone())
+            .build()
+            .unwrap();
+        let pending = PendingWatches::default();
+        let filter = |uri: &str| SubscriptionFilter::builder().resource_subscriptions([uri]).build();
+        pending.begin(&filter("a:1"), &host);
+        pending.begin(&filter("a:2"), &host);
+        // The acknowledgement is on its way, and `listen` was not called yet.
+        notices.resource_updated("a:1");
+        host.replace_policy(Policy::allow_all());
+        let mut start = pending.take(&filter("a:1")).unwrap();
+        assert!(start.notices.try_recv().is_ok());
+        assert!(start.take_list_change() && !start.take_list_change());
+        assert!(pending.take(&filter("a:1")).is_none(), "each is taken once");
+        assert!(pending.take(&filter("a:2")).is_some());
+    }
+
+    #[test]
+    fn watches_that_nobody_takes_are_forgotten() {
+        let host = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap());
+        let host = host.build().unwrap();
+        let pending = PendingWatches::default();
+        for number in 0..=MAX_PENDING {
+            let filter = SubscriptionFilter::builder().resource_subscriptions([format!("a:{number}")]).build();
+            pending.begin(&filter, &host);
+        }
+        assert_eq!(pending.0.lock().unwrap().len(), MAX_PENDING);
+    }
+}
