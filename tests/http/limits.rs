@@ -43,7 +43,7 @@ fn prompts_resources_and_suggestions_count_among_the_calls_of_their_caller() {
     let (busy, quiet) = (server.token("busy", "dev", &[]), server.token("quiet", "dev", &[]));
     let requests = [
         ("prompts/get", json!({"name": "work_as_dev"}), "not run"),
-        ("prompts/get", json!({"name": "fix_test", "arguments": {"test": "x"}}), "1 calls at once"),
+        ("prompts/get", json!({"name": "fix_test", "arguments": {"test": "x"}}), "1 calls running"),
         ("resources/read", json!({"uri": "coretools://context"}), "not run"),
     ];
     let seconds = unique_seconds();
