@@ -59,7 +59,8 @@ fn prompts_resources_and_suggestions_count_among_the_calls_of_their_caller() {
             assert!(served.message()["result"].is_object(), "{era:?} {method}: {served:?}");
         }
         // The list of commands needs no place, so its resource needs none.
-        let reply = server.connect(&busy, era).reply("resources/read", json!({"uri": "coretools://commands"}));
+        let reply =
+            server.connect(&busy, era).reply("resources/read", json!({"uri": "coretools://commands"}));
         assert!(reply.message()["result"].is_object(), "{era:?}: {reply:?}");
     }
     drop(running);

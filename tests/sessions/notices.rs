@@ -14,7 +14,9 @@ fn told(wire: &mut Wire, wanted: impl Fn(&Value) -> bool) -> Value {
 
 #[test]
 fn the_end_of_a_session_is_told_in_both_eras_also_beside_a_daemon() {
-    for (beside_a_daemon, era) in [false, true].into_iter().flat_map(|daemon| Era::BOTH.map(|era| (daemon, era))) {
+    for (beside_a_daemon, era) in
+        [false, true].into_iter().flat_map(|daemon| Era::BOTH.map(|era| (daemon, era)))
+    {
         let project = Project::empty();
         let _daemon = beside_a_daemon.then(|| Daemon::start(&project));
         let mut wire = Wire::connect(project.server(), era);
@@ -35,7 +37,8 @@ fn the_end_of_a_session_is_told_in_both_eras_also_beside_a_daemon() {
         let uri = format!("coretools://sessions/{id}");
         let state = |wire: &mut Wire| {
             let answer = wire.request("resources/read", json!({"uri": uri}));
-            let content = answer["result"]["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+            let content =
+                answer["result"]["contents"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
             text(&serde_json::from_str::<Value>(content).unwrap()["state"])
         };
         assert_eq!(state(&mut wire), "running");

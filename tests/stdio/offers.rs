@@ -49,7 +49,8 @@ fn a_caller_is_offered_a_prompt_for_each_role_that_it_may_use() {
             json!({"name": "work_as_architect", "arguments": {"task": "sell more in `sell`", "path": "src/shop.rs"}}),
         );
         let messages = got["result"]["messages"].as_array().unwrap_or_else(|| panic!("{got}"));
-        let [document, instruction] = [0, 1].map(|index: usize| messages[index]["content"]["text"].as_str().unwrap());
+        let [document, instruction] =
+            [0, 1].map(|index: usize| messages[index]["content"]["text"].as_str().unwrap());
         assert!(document.contains("Build the shop") && document.contains("pub fn sell"), "{document}");
         assert!(!document.contains(SECRET) && document.contains("[redacted"), "{document}");
         assert!(!document.contains("prefix_hash"), "facts for programs are left out: {document}");
@@ -67,7 +68,8 @@ fn a_caller_is_offered_a_prompt_for_each_role_that_it_may_use() {
         );
         // The name decides the role, and no argument.
         let got = dev.request("prompts/get", json!({"name": "work_as_dev", "arguments": {"role": "qa"}}));
-        let text = got["result"]["messages"][1]["content"]["text"].as_str().unwrap_or_else(|| panic!("{got}"));
+        let text =
+            got["result"]["messages"][1]["content"]["text"].as_str().unwrap_or_else(|| panic!("{got}"));
         assert!(text.starts_with("Work in the role `dev`."), "{text}");
         assert_eq!(prompts(&mut connect(&project, "minimal", era)), Vec::<String>::new());
     }
@@ -104,7 +106,8 @@ fn paths_and_branches_are_suggested_as_far_as_the_caller_sees_them() {
     for era in Era::BOTH {
         let mut wire = connect(&project, "dev", era);
         let prompt = json!({"type": "ref/prompt", "name": "work_as_dev"});
-        let mut suggested = |argument: &str, value: &str| completed(&mut wire, prompt.clone(), argument, value);
+        let mut suggested =
+            |argument: &str, value: &str| completed(&mut wire, prompt.clone(), argument, value);
         assert_eq!(suggested("path", "s"), json!(["src/"]), "{era:?}");
         assert_eq!(suggested("path", "src/s"), json!(["src/shop.rs", "src/stock.rs"]));
         assert_eq!(suggested("path", ".h"), json!([".hidden"]));
@@ -175,7 +178,8 @@ fn the_tests_that_failed_last_are_suggested_to_the_caller_who_ran_them() {
         assert_eq!(completed(&mut wire, prompt.clone(), "test", "counts"), json!([]));
         assert_eq!(completed(&mut wire, prompt, "project_path", "te"), json!(["test_shop.py"]));
         let got = wire.request("prompts/get", json!({"name": "fix_test", "arguments": {"test": names[0]}}));
-        let text = got["result"]["messages"][0]["content"]["text"].as_str().unwrap_or_else(|| panic!("{got}"));
+        let text =
+            got["result"]["messages"][0]["content"]["text"].as_str().unwrap_or_else(|| panic!("{got}"));
         assert!(text.contains(r#"`run_tests` {"filter":"#) && text.contains("test_sells"), "{text}");
         // Without its required argument, the client is told what is missing.
         let got = wire.request("prompts/get", json!({"name": "fix_test"}));

@@ -51,7 +51,9 @@ impl Offer {
     fn request(&self) -> (&'static str, Value) {
         match self.address.as_str() {
             "" => ("prompts/get", json!({"name": self.name})),
-            template => ("resources/read", json!({"uri": template.replace("{role}", "dev").replace("{id}", "1")})),
+            template => {
+                ("resources/read", json!({"uri": template.replace("{role}", "dev").replace("{id}", "1")}))
+            }
         }
     }
 
@@ -117,7 +119,8 @@ pub fn check_every_pair<A: Ask>(
     assert!(tools.len() > 20, "{tools:?}");
     let mut hidden_pairs = 0;
     let known = matrix.values().next().and_then(Value::as_object).expect("a role");
-    let known: BTreeSet<&str> = known.keys().map(String::as_str).filter(|name| name.starts_with("mcp/")).collect();
+    let known: BTreeSet<&str> =
+        known.keys().map(String::as_str).filter(|name| name.starts_with("mcp/")).collect();
     for (role, decisions) in matrix {
         let visible: BTreeSet<String> =
             tools.iter().filter(|tool| decisions[*tool] != "hidden").cloned().collect();

@@ -37,8 +37,7 @@ impl SessionFollower {
         let log: SessionLogLines = follower.ask(SupervisorRequest::Logs(SessionLogRequest::new(1))).await?;
         follower.cursor = log.cursor;
         let sessions = follower.sessions().await?;
-        follower.states =
-            sessions.into_iter().map(|session| (session.session_id, session.state)).collect();
+        follower.states = sessions.into_iter().map(|session| (session.session_id, session.state)).collect();
         Ok(follower)
     }
 

@@ -20,7 +20,7 @@ mod prompts;
 mod resources;
 mod tasks;
 
-use core_tools::mcp::{Availability, Connection, Host, ClientNotices, Toolset};
+use core_tools::mcp::{Availability, ClientNotices, Connection, Host, Toolset};
 use core_tools::redact::Redactor;
 use rmcp::ServiceExt;
 use role_policy::{Caller, Policy};

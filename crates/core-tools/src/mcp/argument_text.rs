@@ -4,11 +4,11 @@
 use crate::ci::CommandText;
 #[cfg(feature = "ci")]
 use crate::ci::command_words::ProgramLookup;
-#[cfg(not(feature = "ci"))]
-use role_policy::{EffectResolver, LexicalResolver};
 #[cfg(feature = "filesystem")]
 use role_policy::PatchedPath;
 use role_policy::ResolveError;
+#[cfg(not(feature = "ci"))]
+use role_policy::{EffectResolver, LexicalResolver};
 
 /// Splits a command line into its words, with the programs that `programs` finds.
 #[cfg(feature = "ci")]

@@ -79,9 +79,7 @@ impl Changes {
             let switched = async {
                 match switches.is_empty() {
                     true => std::future::pending().await,
-                    false => {
-                        select_all(switches.iter_mut().map(|switch| switch.changed().boxed())).await.0
-                    }
+                    false => select_all(switches.iter_mut().map(|switch| switch.changed().boxed())).await.0,
                 }
             };
             let changes = tokio::select! {

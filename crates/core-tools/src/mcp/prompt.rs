@@ -96,7 +96,9 @@ impl Prompt {
         if !self.is_per_role {
             return vec![rmcp::model::Prompt::new(*name, Some(*description), arguments).with_title(*title)];
         }
-        arguments.iter_mut().for_each(|arguments| arguments.retain(|argument| argument.name != ROLE_ARGUMENT));
+        arguments
+            .iter_mut()
+            .for_each(|arguments| arguments.retain(|argument| argument.name != ROLE_ARGUMENT));
         let entry = |role: &str| {
             let description = format!("{description} {}", policy.description(role));
             let name = self.name_for_role(role);

@@ -101,7 +101,8 @@ mod tests {
         let host = host.build().unwrap();
         let pending = PendingWatches::default();
         for number in 0..=MAX_PENDING {
-            let filter = SubscriptionFilter::builder().resource_subscriptions([format!("a:{number}")]).build();
+            let filter =
+                SubscriptionFilter::builder().resource_subscriptions([format!("a:{number}")]).build();
             pending.begin(&filter, &host);
         }
         assert_eq!(pending.0.lock().unwrap().len(), MAX_PENDING);

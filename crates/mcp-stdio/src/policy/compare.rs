@@ -51,9 +51,10 @@ pub(super) fn matrix(
         let mut used = used.get(tool.name).into_iter().flat_map(|names| names.iter());
         // What uses a tool is offered only with it.
         let is_hidden = used.any(|name| {
-            tools.iter().find(|tool| tool.name == *name).is_none_or(|tool| {
-                policy.access(role, tool) == ToolAccess::Hidden
-            })
+            tools
+                .iter()
+                .find(|tool| tool.name == *name)
+                .is_none_or(|tool| policy.access(role, tool) == ToolAccess::Hidden)
         });
         if is_hidden { ToolAccess::Hidden } else { policy.access(role, tool) }
     };
@@ -65,9 +66,8 @@ pub(super) fn matrix(
     match format {
         MatrixFormat::Json => {
             let rows = roles.iter().map(|role| {
-                let cells = tools
-                    .iter()
-                    .map(|tool| (tool.name.to_owned(), Value::from(word(access(role, tool)))));
+                let cells =
+                    tools.iter().map(|tool| (tool.name.to_owned(), Value::from(word(access(role, tool)))));
                 ((*role).to_owned(), Value::Object(cells.collect()))
             });
             return format!("{:#}", Value::Object(rows.collect()));

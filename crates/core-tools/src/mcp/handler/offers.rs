@@ -32,7 +32,12 @@ impl Connection {
         params: Option<PaginatedRequestParams>,
         request: &RmcpContext,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let page = self.page::<ListPromptsRequestMethod, _>(OfferKind::Prompt, params, request, Host::listed_prompts);
+        let page = self.page::<ListPromptsRequestMethod, _>(
+            OfferKind::Prompt,
+            params,
+            request,
+            Host::listed_prompts,
+        );
         let OfferPage { items, ttl_ms, cache_scope } = page.await?;
         let mut result = ListPromptsResult::with_all_items(items);
         (result.ttl_ms, result.cache_scope) = (ttl_ms, cache_scope);
@@ -44,7 +49,12 @@ impl Connection {
         params: Option<PaginatedRequestParams>,
         request: &RmcpContext,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let page = self.page::<ListResourcesRequestMethod, _>(OfferKind::Resource, params, request, Host::listed_resources);
+        let page = self.page::<ListResourcesRequestMethod, _>(
+            OfferKind::Resource,
+            params,
+            request,
+            Host::listed_resources,
+        );
         let OfferPage { items, ttl_ms, cache_scope } = page.await?;
         let mut result = ListResourcesResult::with_all_items(items);
         (result.ttl_ms, result.cache_scope) = (ttl_ms, cache_scope);
@@ -56,7 +66,12 @@ impl Connection {
         params: Option<PaginatedRequestParams>,
         request: &RmcpContext,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let page = self.page::<ListResourceTemplatesRequestMethod, _>(OfferKind::Resource, params, request, Host::listed_resource_templates);
+        let page = self.page::<ListResourceTemplatesRequestMethod, _>(
+            OfferKind::Resource,
+            params,
+            request,
+            Host::listed_resource_templates,
+        );
         let OfferPage { items, ttl_ms, cache_scope } = page.await?;
         let mut result = ListResourceTemplatesResult::with_all_items(items);
         (result.ttl_ms, result.cache_scope) = (ttl_ms, cache_scope);
@@ -114,7 +129,8 @@ impl Connection {
         params: ReadResourceRequestParams,
         request: &RmcpContext,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let context = self.context_of_offers::<ReadResourceRequestMethod>(OfferKind::Resource, request).await?;
+        let context =
+            self.context_of_offers::<ReadResourceRequestMethod>(OfferKind::Resource, request).await?;
         let host = context.host.clone();
         let uri = host.redactor().redact(&params.uri).into_owned();
         let found =

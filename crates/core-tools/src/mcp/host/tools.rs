@@ -196,7 +196,8 @@ impl ToolTable {
     /// # Errors
     /// The principal may leave no more running.
     pub(super) fn take_leftovers(&self, principal: &str, tree: &LeftoverTree) -> Result<(), NoPermit> {
-        let taken = self.tools.iter().find_map(|registered| registered.tool.hooks().take_leftovers(principal, tree));
+        let taken =
+            self.tools.iter().find_map(|registered| registered.tool.hooks().take_leftovers(principal, tree));
         if let Some(taken) = taken {
             return taken;
         }
