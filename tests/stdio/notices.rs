@@ -67,6 +67,7 @@ fn a_client_of_the_initialize_era_gets_updates_and_a_log_message_of_its_level() 
     let next = told(&mut wire, |message| message["method"] != json!(null));
     assert!(is_update(&next, "coretools://commands/4"), "{next}");
     told(&mut wire, |message| is_update(message, "coretools://commands/4"));
+    wire.request("ping", json!({}));
     assert!(wire.others().iter().all(|message| message["method"] != "notifications/message"));
 }
 

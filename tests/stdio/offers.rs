@@ -88,7 +88,7 @@ fn the_context_of_a_role_is_a_resource_for_those_who_may_use_the_role() {
         assert!(text.contains("Write short functions") && !text.contains(SECRET), "{text}");
         assert_eq!(read("coretools://context/dev")["result"]["contents"][0]["text"], content["text"]);
         let refused = read("coretools://context/qa");
-        assert!(refused["error"]["message"].as_str().unwrap().contains("may use dev"), "{refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains("the role dev may use"), "{refused}");
         let template = json!({"type": "ref/resource", "uri": "coretools://context/{role}"});
         assert_eq!(completed(&mut dev, template.clone(), "role", ""), json!(["dev"]));
         let mut all = connect(&project, "orchestrator", era);
