@@ -93,7 +93,7 @@ fn level_of_end(change: &SessionChange) -> LogLevel {
 /// Returns the message about the end of a session.
 fn end_message(change: &SessionChange, address: &str) -> Value {
     json!({
-        "message": format!("session {} ended: {}", change.session_id, change.reason),
+        "message": format!("session {} is over: {}", change.session_id, change.reason),
         "resource": address,
         "session": { "session_id": change.session_id, "state": change.state },
     })
