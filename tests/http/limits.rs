@@ -35,6 +35,37 @@ fn beyond_its_rate_a_caller_is_told_when_to_come_again_and_another_is_served() {
     assert!(audit.contains("\"principal\":\"eager\"") && audit.contains("http: rate"), "{audit}");
 }
 
+/// A prompt or a resource counts by the tools that it calls.
+#[test]
+fn prompts_resources_and_suggestions_count_among_the_calls_of_their_caller() {
+    let (project, outside) = (Project::with([("a.txt", "a")]), Project::empty());
+    let server = server("[http]\ncalls_in_flight = 1\nqueue = 0\n", &project, &outside);
+    let (busy, quiet) = (server.token("busy", "dev", &[]), server.token("quiet", "dev", &[]));
+    let requests = [
+        ("prompts/get", json!({"name": "work_as_dev"}), "not run"),
+        ("prompts/get", json!({"name": "fix_test", "arguments": {"test": "x"}}), "1 calls running"),
+        ("resources/read", json!({"uri": "coretools://context"}), "not run"),
+    ];
+    let seconds = unique_seconds();
+    let call = json!({"name": "run_command", "arguments": {"command": ["sleep", seconds]}});
+    let running = server.connect(&busy, Era::Modern).begin("tools/call", call);
+    wait_until(SOON, "it runs", || alive(&seconds).len() == 1);
+    for era in Era::BOTH {
+        for (method, params, reason) in &requests {
+            let reply = server.connect(&busy, era).reply(method, params.clone());
+            let error = reply.message()["error"]["message"].as_str().unwrap_or_default().to_owned();
+            assert!(error.contains(reason), "{era:?} {method}: {reply:?}");
+            let served = server.connect(&quiet, era).reply(method, params.clone());
+            assert!(served.message()["result"].is_object(), "{era:?} {method}: {served:?}");
+        }
+        // The list of commands needs no place, so its resource needs none.
+        let reply =
+            server.connect(&busy, era).reply("resources/read", json!({"uri": "coretools://commands"}));
+        assert!(reply.message()["result"].is_object(), "{era:?}: {reply:?}");
+    }
+    drop(running);
+}
+
 #[test]
 fn calls_wait_for_a_place_and_a_line_has_an_end() {
     let (project, outside) = (Project::with([("a.txt", "a")]), Project::empty());

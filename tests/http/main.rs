@@ -31,6 +31,7 @@ mod jwt;
 mod left_running;
 mod limits;
 mod metrics;
+mod notices;
 mod packaging;
 mod routes;
 #[path = "../database/servers.rs"]

@@ -64,17 +64,24 @@ fn every_other_method_is_not_there_and_says_nothing() {
     let project = Project::empty();
     let hidden = hidden(&project, "minimal");
     let reference = json!({"type": "ref/prompt", "name": "run_command"});
-    let methods = [
-        ("prompts/list", json!({})),
-        ("prompts/get", json!({"name": "run_command"})),
-        ("resources/list", json!({})),
-        ("resources/templates/list", json!({})),
+    // These are there, and have nothing for this role.
+    let lists = [
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ];
+    let offers = [
+        ("prompts/get", json!({"name": "work_as_minimal"})),
+        ("prompts/get", json!({"name": "fix_test", "arguments": {"test": "x"}})),
+        ("resources/read", json!({"uri": "coretools://context"})),
+        ("resources/read", json!({"uri": "coretools://commands/1"})),
         ("resources/read", json!({"uri": "file:///etc/passwd"})),
-        ("resources/subscribe", json!({"uri": "file:///etc/passwd"})),
+        ("resources/subscribe", json!({"uri": "coretools://sessions"})),
         ("completion/complete", json!({"ref": reference, "argument": {"name": "name", "value": "run_"}})),
+    ];
+    let methods = [
         ("tasks/list", json!({})),
         ("tasks/result", json!({"taskId": "1"})),
-        ("logging/setLevel", json!({"level": "debug"})),
         ("roots/list", json!({})),
         ("sampling/createMessage", json!({"messages": [], "maxTokens": 1})),
         (
@@ -95,6 +102,15 @@ fn every_other_method_is_not_there_and_says_nothing() {
             let answer = wire.request(method, json!({"taskId": "1"}));
             assert_eq!(answer["error"]["code"], -32021, "{era:?}: {method} is answered {answer}");
             assert_names_none(&answer["error"].to_string(), &hidden, method);
+        }
+        for (method, list) in lists {
+            let answer = wire.request(method, json!({}));
+            assert_eq!(answer["result"][list], json!([]), "{era:?}: {method} is answered {answer}");
+        }
+        for (method, params) in &offers {
+            let answer = wire.request(method, params.clone());
+            assert!(answer["error"].is_object(), "{era:?}: {method} is answered {answer}");
+            assert_names_none(&answer["error"].to_string().replace("run_command", ""), &hidden, method);
         }
         for (method, params) in &methods {
             let answer = wire.request(method, params.clone());

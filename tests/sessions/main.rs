@@ -16,6 +16,7 @@ mod callers;
 mod chain;
 mod command_line;
 mod disk;
+mod notices;
 mod roles;
 mod sharing;
 mod survival;

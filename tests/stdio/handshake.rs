@@ -9,6 +9,17 @@ fn initialize(version: &str) -> Value {
     json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}})
 }
 
+/// The capabilities that the server declares in every version.
+fn capabilities() -> Value {
+    json!({
+        "tools": {"listChanged": true},
+        "prompts": {"listChanged": true},
+        "resources": {"listChanged": true, "subscribe": true},
+        "completions": {},
+        "logging": {},
+    })
+}
+
 #[test]
 fn each_version_of_the_initialize_era_is_answered_with_itself() {
     for era in Era::INITIALIZE {
@@ -18,7 +29,7 @@ fn each_version_of_the_initialize_era_is_answered_with_itself() {
         assert_eq!(result["protocolVersion"], era.version());
         assert_eq!(result["serverInfo"]["name"], "mcp-stdio");
         assert_eq!(result["serverInfo"]["version"], env!("CARGO_PKG_VERSION"));
-        assert_eq!(result["capabilities"], json!({"tools": {"listChanged": true}}));
+        assert_eq!(result["capabilities"], capabilities());
         let instructions = result["instructions"].as_str().unwrap();
         assert!(!instructions.is_empty() && instructions.len() < 2048, "{} bytes", instructions.len());
     }
@@ -39,8 +50,9 @@ fn discover_tells_versions_and_instructions_and_leaves_both_ways_open() {
     let result = wire.request("server/discover", json!({}))["result"].clone();
     let versions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
     assert_eq!(result["supportedVersions"], json!(versions));
-    let tasks = json!({"io.modelcontextprotocol/tasks": {}});
-    assert_eq!(result["capabilities"], json!({"tools": {"listChanged": true}, "extensions": tasks}));
+    let mut with_tasks = capabilities();
+    with_tasks["extensions"] = json!({"io.modelcontextprotocol/tasks": {}});
+    assert_eq!(result["capabilities"], with_tasks);
     assert!(result["instructions"].as_str().is_some_and(|text| text.len() < 2048));
     assert!(wire.request("tools/list", json!({}))["result"]["tools"].is_array());
 

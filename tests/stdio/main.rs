@@ -23,6 +23,8 @@ mod hook_clients;
 #[cfg(target_os = "linux")]
 mod left_running;
 mod malformed;
+mod notices;
+mod offers;
 mod progress;
 mod roots;
 mod streams;

@@ -361,7 +361,8 @@ impl Http {
 
     /// Returns the bytes that it would send for a message.
     pub fn request_bytes(&self, message: &Value) -> Vec<u8> {
-        let name = message["params"]["name"].as_str();
+        let params = &message["params"];
+        let name = params["name"].as_str().or_else(|| params["uri"].as_str());
         self.bytes(&message.to_string(), message["method"].as_str(), name)
     }
 

@@ -42,6 +42,7 @@
 
 mod backup;
 mod catalog;
+mod change;
 mod classify;
 mod client;
 mod clock;
@@ -50,6 +51,7 @@ mod diagnosis;
 mod directory;
 mod dispatch;
 mod error;
+mod follower;
 mod front_matter;
 mod journal;
 mod legacy_protocol;
@@ -85,6 +87,7 @@ mod watcher;
 mod wire;
 
 pub use catalog::{AgentCatalog, AgentCatalogError};
+pub use change::SessionChange;
 pub use client::SupervisorClient;
 pub use diagnosis::{AgentRetrySource, SessionStopCause};
 pub use error::{Error, ErrorCode};

@@ -1,6 +1,7 @@
 //! The options of a supervisor, and those of them that can change while it works.
 
 use crate::catalog::{AgentCatalog, AgentCatalogError};
+use crate::change::SessionObserver;
 use crate::error::{Error, ErrorCode};
 use crate::lock::SupervisorHostKind;
 use crate::log::SessionLogLimits;
@@ -51,6 +52,8 @@ pub struct SupervisorOptions {
     pub watched_folders: Vec<PathBuf>,
     /// The loader for [`Supervisor::reload`](crate::Supervisor::reload). None by default: the options stay.
     pub loader: Option<SupervisorOptionsLoader>,
+    /// Is told of each change of a session.
+    pub(crate) observer: SessionObserver,
 }
 
 impl SupervisorOptions {
@@ -83,6 +86,7 @@ impl SupervisorOptions {
             manual_restart: Duration::from_secs(300),
             watched_folders: Vec::new(),
             loader: None,
+            observer: SessionObserver::default(),
         })
     }
 }

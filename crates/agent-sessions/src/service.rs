@@ -1,7 +1,9 @@
 //! The way to the sessions of a state directory, wherever their supervisor runs.
 
+use crate::change::{SessionChange, SessionObserver};
 use crate::client::SupervisorClient;
 use crate::error::{Error, ErrorCode};
+use crate::follower::SessionFollower;
 use crate::options::{OptionsError, SupervisorOptions};
 use crate::protocol::{SessionList, SupervisorRequest};
 use crate::requester::SessionCaller;
@@ -10,7 +12,8 @@ use crate::supervisor::Supervisor;
 use error_causes::chain;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
@@ -35,6 +38,10 @@ struct SessionServiceShared {
     make_options: Box<MakeOptions>,
     /// The supervisor in this process.
     local_supervisor: Mutex<Option<Supervisor>>,
+    /// Is told of the changes of sessions.
+    observer: SessionObserver,
+    /// True while a task follows the sessions of a supervisor in another process.
+    is_following: AtomicBool,
 }
 
 impl std::fmt::Debug for SessionService {
@@ -56,6 +63,8 @@ impl SessionService {
             state: state.into(),
             make_options: Box::new(make_options),
             local_supervisor: Mutex::default(),
+            observer: SessionObserver::default(),
+            is_following: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared), principal: None }
     }
@@ -65,6 +74,12 @@ impl SessionService {
     #[must_use]
     pub fn for_principal(&self, principal: Option<&str>) -> Self {
         Self { shared: Arc::clone(&self.shared), principal: principal.map(Arc::from) }
+    }
+
+    /// Calls `on_change` at each change of a session. The changes of the sessions of another process are noticed from the first
+    /// request on. `on_change` must not block. Only the first function that is given is called.
+    pub fn on_change(&self, on_change: impl Fn(&SessionChange) + Send + Sync + 'static) {
+        self.shared.observer.set(on_change);
     }
 
     /// Makes a request. If there is no supervisor, this process supervises from now on.
@@ -84,8 +99,9 @@ impl SessionService {
                 continue;
             }
             // The lock is held over the start, so that two requests do not start two supervisors.
-            let options = (self.shared.make_options)()
+            let mut options = (self.shared.make_options)()
                 .map_err(|error| Error::new(ErrorCode::Broken, chain(&*error)))?;
+            options.observer = self.shared.observer.clone();
             match Supervisor::host(&self.shared.state, options).await {
                 Ok(supervisor) => *local_supervisor = Some(supervisor),
                 // The lock is taken and nobody answers yet, or no more.
@@ -108,7 +124,26 @@ impl SessionService {
         let local_supervisor = self.shared.local_supervisor.lock().await.clone();
         match local_supervisor {
             Some(supervisor) => supervisor.answer(request, &SessionCaller::for_principal(principal)).await,
-            None => SupervisorClient::new(&self.shared.state).for_principal(principal).ask(&request).await,
+            None => {
+                // Before the request, which may change something.
+                self.follow().await;
+                SupervisorClient::new(&self.shared.state).for_principal(principal).ask(&request).await
+            }
+        }
+    }
+
+    /// Follows the sessions of a supervisor in another process, if somebody is to be told of their changes.
+    async fn follow(&self) {
+        let shared = &self.shared;
+        if !shared.observer.is_set() || shared.is_following.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        match SessionFollower::begin(&shared.state).await {
+            Ok(follower) => {
+                tokio::spawn(tell_changes(follower, Arc::downgrade(shared)));
+            }
+            // The request that comes next meets the same error, and tells its caller. A later one tries again.
+            Err(_) => shared.is_following.store(false, Ordering::Relaxed),
         }
     }
 
@@ -179,5 +214,22 @@ impl SessionService {
     /// Returns the state directory.
     pub fn state(&self) -> &Path {
         &self.shared.state
+    }
+}
+
+/// Tells the observer of the changes in another process until the supervisor there ends, or the service does.
+async fn tell_changes(mut follower: SessionFollower, shared: Weak<SessionServiceShared>) {
+    loop {
+        let changes = follower.next().await;
+        // Not held while it waits, or it would keep the service alive.
+        let Some(shared) = shared.upgrade() else { return };
+        match changes {
+            Ok(changes) => changes.iter().for_each(|change| shared.observer.changed(change)),
+            // The next request begins anew, with the supervisor that there is then.
+            Err(_) => {
+                shared.is_following.store(false, Ordering::Relaxed);
+                return;
+            }
+        }
     }
 }

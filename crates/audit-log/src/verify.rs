@@ -1,6 +1,6 @@
 //! The verification of chains: it finds records that were changed, removed, inserted or moved.
 
-use crate::chain::{ChainHash, ChainHead};
+use crate::chain::ChainHead;
 use crate::record::StoredRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -279,13 +279,14 @@ impl ChainVerifier {
 
 /// Returns the hash of the record in a row that has no hash, which can only differ.
 #[cfg(feature = "database")]
-pub(crate) fn hash_or_none(text: Option<&str>) -> Option<ChainHash> {
-    text.and_then(ChainHash::parse)
+pub(crate) fn hash_or_none(text: Option<&str>) -> Option<crate::chain::ChainHash> {
+    text.and_then(crate::chain::ChainHash::parse)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chain::ChainHash;
     use crate::entry::{AuditEntry, AuditEvent};
     use crate::file::AuditFile;
     use crate::file_reader::read_files;

@@ -10,11 +10,10 @@ use crate::sessions::ClientSessions;
 use axum::body::Body;
 use axum::response::Response;
 use core_tools::mcp::{
-    CallAdmission, CallObserver, Connection, InnerCallPermits, NoPermit, PermitRelease, ProcessPermits,
+    CallAdmission, CallObserver, Connection, Host, InnerCallPermits, NoPermit, PermitRelease, ProcessPermits,
     RequestContext,
 };
 use http::StatusCode;
-use rmcp::model::ServerCapabilities;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use server_setup::{Program, instructions};
@@ -27,10 +26,10 @@ pub(crate) struct McpEndpoint {
 }
 
 impl McpEndpoint {
-    /// Serves the protocol as `program`, whose hosts have these capabilities. Cancelling `cut_off` ends every answer.
+    /// Serves the protocol as `program`, for callers of `host` and of hosts over other workspaces. Cancelling `cut_off` ends every answer.
     pub(crate) fn new(
         program: Program,
-        capabilities: ServerCapabilities,
+        host: &Host,
         sessions: &ClientSessions,
         max_body_bytes: usize,
         cut_off: CancellationToken,
@@ -49,7 +48,7 @@ impl McpEndpoint {
             program.version,
             |context| instructions::instructions(&context.host, &context.caller),
         )
-        .capabilities(capabilities);
+        .serving(host);
         let manager = Arc::clone(&sessions.manager);
         Self { service: StreamableHttpService::new(move || Ok(connection.new_session()), manager, config) }
     }

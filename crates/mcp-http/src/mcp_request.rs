@@ -8,7 +8,7 @@ use crate::sessions::ClientSessionGuard;
 use crate::telemetry::RequestSpan;
 use crate::telemetry::attributes::TraceParent;
 use axum::extract::Request;
-use core_tools::mcp::Host;
+use core_tools::mcp::{Host, RequestedOffer};
 use json_rpc::message::Id;
 use role_policy::Caller;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ pub(crate) struct McpRequest {
 pub(crate) struct RpcRequest {
     pub(crate) id: Option<Id>,
     pub(crate) method: String,
-    /// The tool, where the message is a call of one.
-    pub(crate) tool: Option<String>,
+    /// The tool, prompt, resource or suggestions that the message asks for, where it asks for one.
+    pub(crate) offer: Option<RequestedOffer>,
     /// The client's span.
     pub(crate) parent: Option<TraceParent>,
 }

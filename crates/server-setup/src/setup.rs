@@ -193,6 +193,8 @@ pub fn host(settings: &Settings, policy: Policy) -> HostBuilder {
         .notice(notice)
         .limits(limits)
         .text_only(*config.results == ResultFormat::Text)
+        // For the ends of background commands and of sessions.
+        .client_log(true)
 }
 
 /// Returns true if this server is set up for agents: the settings name a command or agents, or it runs in a session.

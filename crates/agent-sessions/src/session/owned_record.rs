@@ -1,5 +1,6 @@
 //! The record of a session in the hands of its owner: changed, published and stored.
 
+use crate::change::SessionChange;
 use crate::clock;
 use crate::error::{Error, ErrorCode};
 use crate::log::SessionLogLevel;
@@ -19,6 +20,8 @@ pub(crate) struct OwnedSessionRecord {
     published: watch::Sender<Arc<SessionRecord>>,
     /// The transitions that are not stored yet.
     unsaved: Vec<SessionStateTransition>,
+    /// The reason of the last transition, until observers are told of it.
+    untold: Option<String>,
 }
 
 impl Deref for OwnedSessionRecord {
@@ -32,7 +35,7 @@ impl Deref for OwnedSessionRecord {
 impl OwnedSessionRecord {
     pub(super) fn new(context: Arc<SupervisorContext>, record: SessionRecord) -> Self {
         let published = watch::Sender::new(Arc::new(record.clone()));
-        Self { context, record, published, unsaved: Vec::new() }
+        Self { context, record, published, unsaved: Vec::new(), untold: None }
     }
 
     /// Returns the copy that readers have, and its changes.
@@ -42,11 +45,13 @@ impl OwnedSessionRecord {
 
     /// Notes the first transition of a session that was just created.
     pub(super) fn note_creation(&mut self) {
+        let reason = "it was asked for".to_owned();
+        self.untold = Some(reason.clone());
         self.unsaved.push(SessionStateTransition {
             at: clock::now_ms(),
             from: None,
             to: self.record.state.kind(),
-            reason: "it was asked for".to_owned(),
+            reason,
         });
     }
 
@@ -76,6 +81,7 @@ impl OwnedSessionRecord {
         let failed = matches!(self.record.state, SessionState::Failed { .. });
         let level = if failed { SessionLogLevel::Error } else { SessionLogLevel::Info };
         self.log(level, &transition.to_string());
+        self.untold = Some(reason.to_owned());
         self.unsaved.push(transition);
         Ok(())
     }
@@ -96,6 +102,14 @@ impl OwnedSessionRecord {
             self.unsaved.clear();
         }
         self.context.report_store(written);
+        if let Some(reason) = self.untold.take() {
+            self.context.options.observer.changed(&SessionChange {
+                session_id: self.record.id.clone(),
+                principal: self.record.principal.clone(),
+                state: self.record.state.kind(),
+                reason,
+            });
+        }
     }
 
     /// Deletes what is stored of the session, and its folder.

@@ -2,7 +2,7 @@
 
 use crate::NoInput;
 use crate::resources::WATCHED;
-use core_tools::mcp::{Answer, Availability, CallContext, ResourceUpdates, Tool};
+use core_tools::mcp::{Answer, Availability, CallContext, ClientNotices, Tool};
 
 /// Returns a tool that switches `availability` and says so.
 fn switch(name: &'static str, description: &'static str, availability: &Availability) -> Tool {
@@ -15,8 +15,8 @@ fn switch(name: &'static str, description: &'static str, availability: &Availabi
     .adds()
 }
 
-pub(crate) fn tools(tool: &Availability, prompt: &Availability, updates: &ResourceUpdates) -> Vec<Tool> {
-    let updates = updates.clone();
+pub(crate) fn tools(tool: &Availability, prompt: &Availability, notices: &ClientNotices) -> Vec<Tool> {
+    let notices = notices.clone();
     vec![
         switch("test_trigger_tool_change", "Adds a tool to the list, or removes it.", tool),
         switch("test_trigger_prompt_change", "Adds a prompt to the list, or removes it.", prompt),
@@ -29,7 +29,7 @@ pub(crate) fn tools(tool: &Availability, prompt: &Availability, updates: &Resour
             "Change a resource",
             "Changes a resource.",
             move |_: NoInput, _| {
-                updates.notify(WATCHED);
+                notices.resource_updated(WATCHED);
                 async { Ok(Answer::text("changed")) }
             },
         )

@@ -20,7 +20,7 @@ mod prompts;
 mod resources;
 mod tasks;
 
-use core_tools::mcp::{Availability, Connection, Host, ResourceUpdates, Toolset};
+use core_tools::mcp::{Availability, ClientNotices, Connection, Host, Toolset};
 use core_tools::redact::Redactor;
 use rmcp::ServiceExt;
 use role_policy::{Caller, Policy};
@@ -43,12 +43,12 @@ struct NoInput {}
 /// Builds the host with all of it.
 fn host() -> Result<Host, Box<dyn Error>> {
     let (extra_tool, extra_prompt) = (Availability::new(false), Availability::new(false));
-    let updates = ResourceUpdates::default();
+    let notices = ClientNotices::default();
     let tools = answers::tools()
         .into_iter()
         .chain(client::tools())
         .chain(tasks::tools())
-        .chain(changes::tools(&extra_tool, &extra_prompt, &updates));
+        .chain(changes::tools(&extra_tool, &extra_prompt, &notices));
     let toolset = Toolset::new("everything", tools)
         .prompts(prompts::prompts(&extra_prompt))
         .resources(resources::resources());
@@ -57,7 +57,7 @@ fn host() -> Result<Host, Box<dyn Error>> {
     let host = Host::builder(policy, Redactor::new(Default::default())?)
         .toolset(toolset)
         .client_log(true)
-        .resource_updates(updates)
+        .client_notices(notices)
         .build()?;
     Ok(host)
 }

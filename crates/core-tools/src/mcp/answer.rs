@@ -198,6 +198,12 @@ impl Answer {
         self.structured.as_ref()
     }
 
+    /// Iterates over the texts of the answer, each a block of its own.
+    #[cfg_attr(not(feature = "context"), allow(dead_code, reason = "only a context has several"))]
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.text.iter().chain(&self.more).map(String::as_str)
+    }
+
     /// Writes the whole answer as text.
     pub fn to_text(&self) -> String {
         match (&self.text, &self.structured) {

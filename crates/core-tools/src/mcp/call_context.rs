@@ -146,6 +146,23 @@ impl CallContext {
         }
     }
 
+    /// Calls another tool as [`call_tool`](Self::call_tool) does, and returns its answer as text.
+    ///
+    /// # Errors
+    /// The prompt or resource does not use tools, or the answer is that of a call that failed.
+    #[cfg_attr(not(feature = "ci"), allow(dead_code, reason = "no toolset without commands has resources"))]
+    pub(crate) async fn text_of_tool(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<String, ToolError> {
+        let answer = self.call_tool(tool, arguments).await?;
+        match answer.is_failed() {
+            true => Err(ToolError::new(answer.to_text())),
+            false => Ok(answer.to_text()),
+        }
+    }
+
     /// Returns `workspace` as far as the policy lets this call reach.
     ///
     /// # Errors

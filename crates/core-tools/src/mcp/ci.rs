@@ -2,6 +2,7 @@
 
 use super::answer::Answer;
 use super::background_process::BackgroundProcess;
+use super::background_resources;
 use super::call_context::CallContext;
 use super::permits::{NoPermit, ProcessPermits};
 use super::task_use::TASK_AFTER;
@@ -52,6 +53,7 @@ pub fn toolset(commands: Commands, facts: ServerFacts, max_timeout: Duration) ->
             get_diagnostics(commands, facts),
         ],
     )
+    .resources(background_resources::resources())
 }
 
 /// The effects of a command on the workspace, for the policy: the folder that it runs in, and the program.
@@ -108,6 +110,7 @@ fn waits(input: &StartCommand) -> bool {
 }
 
 fn start_command(commands: Commands, background: Arc<BackgroundCommands>) -> Tool {
+    let observed = Arc::clone(&background);
     Tool::new(
         "start_command",
         "Start a background command",
@@ -145,6 +148,7 @@ fn start_command(commands: Commands, background: Arc<BackgroundCommands>) -> Too
     .open_world()
     .effects(COMMAND)
     .answers::<StartedCommand>()
+    .sends_notices(move |notices| background_resources::tell_of_changes(&observed, notices))
 }
 
 fn read_command_output(background: Arc<BackgroundCommands>) -> Tool {

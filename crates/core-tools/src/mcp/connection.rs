@@ -7,6 +7,7 @@ use super::found_tools::FoundTools;
 use super::host::Host;
 use super::observer::CallObserver;
 use super::permits::{CallAdmission, CallPermit, PermitRelease, ProcessPermits};
+use super::watch_start::PendingWatches;
 use rmcp::ErrorData;
 use rmcp::model::{Extensions, Icon, Implementation, ServerCapabilities};
 use role_policy::{Caller, RoleLimits};
@@ -34,6 +35,10 @@ pub struct Connection {
     pub(super) log_level: Arc<SessionLogLevel>,
     /// The resources that a client of the `initialize` era has subscribed to.
     pub(super) watched: Arc<Mutex<HashSet<String>>>,
+    /// The watches of subscriptions that are being acknowledged.
+    pub(super) pending_watches: Arc<PendingWatches>,
+    /// The host whose changes concern all callers of a shared connection.
+    shared_host: Option<Host>,
 }
 
 /// The context of one request: its caller, the host it is for, and the caller's limits.
@@ -117,10 +122,9 @@ impl Connection {
         version: &str,
         instructions: impl Into<String>,
     ) -> Self {
-        let capabilities = host.capabilities();
-        let context = Box::new(RequestContext::new(host, caller, CancellationToken::new()));
+        let context = Box::new(RequestContext::new(host.clone(), caller, CancellationToken::new()));
         let source = ContextSource::Fixed { context, instructions: instructions.into() };
-        Self::from_source(source, name, version).capabilities(capabilities)
+        Self::from_source(source, name, version).serving(&host)
     }
 
     /// A connection that carries the requests of many callers. `lookup` returns the context of each, by what the
@@ -153,14 +157,18 @@ impl Connection {
             capabilities: ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build(),
             log_level: Arc::default(),
             watched: Arc::default(),
+            pending_watches: Arc::default(),
+            shared_host: None,
         }
     }
 
-    /// Declares these capabilities to clients, those of the hosts that requests reach ([`Host::capabilities`]). A
-    /// [shared](Self::shared) connection declares tools alone by default.
+    /// Declares the capabilities of `host` to clients, and watches its changes. For a [shared](Self::shared) connection,
+    /// whose requests reach `host` and hosts [over other workspaces](Host::for_workspace); by default it declares tools
+    /// alone.
     #[must_use]
-    pub fn capabilities(mut self, capabilities: ServerCapabilities) -> Self {
-        self.capabilities = capabilities;
+    pub fn serving(mut self, host: &Host) -> Self {
+        self.capabilities = host.capabilities();
+        self.shared_host = Some(host.clone());
         self
     }
 
@@ -197,7 +205,18 @@ impl Connection {
             found: FoundTools::default(),
             log_level: Arc::default(),
             watched: Arc::default(),
+            pending_watches: Arc::default(),
             ..self.clone()
+        }
+    }
+
+    /// Returns the host whose changes a subscription is told of, before its caller is known.
+    pub(super) fn watched_host(&self) -> Option<Host> {
+        match &self.source {
+            ContextSource::Fixed { .. } => {
+                self.request_context(&Extensions::new()).ok().map(|context| context.host)
+            }
+            ContextSource::PerRequest { .. } => self.shared_host.clone(),
         }
     }
 

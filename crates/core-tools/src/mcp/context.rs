@@ -2,6 +2,7 @@
 
 use super::answer::Answer;
 use super::call_context::CallContext;
+use super::role_context;
 use super::tool::Tool;
 use super::tool_error::ToolError;
 use super::toolset::Toolset;
@@ -28,6 +29,8 @@ impl From<context::Error> for ToolError {
 /// Returns the toolset `context` over the primary root of the workspace of `compiler`.
 pub fn toolset(compiler: &WorkspaceCompiler) -> Toolset {
     Toolset::new("context", [compile_context(compiler)])
+        .prompts([role_context::prompt()])
+        .resources(role_context::resources())
 }
 
 // The policy does not judge `plan_path` as a path argument: one that is left out would be judged as the root. Every file is

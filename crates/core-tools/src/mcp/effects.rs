@@ -1,7 +1,6 @@
 //! Paths and programs in arguments, resolved for a policy to judge.
 
-#[cfg(feature = "ci")]
-use crate::ci::CommandText;
+use super::argument_text;
 #[cfg(feature = "ci")]
 use crate::ci::command_words::{ProgramLookup, shell_words};
 use crate::workspace::{AccessDenied, AccessLimit, Error, Workspace};
@@ -116,12 +115,12 @@ impl EffectResolver for WorkspaceEffects {
 
     #[cfg(feature = "ci")]
     fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
-        CommandText::Line(line.to_owned()).words(self.programs()).map_err(ResolveError::other)
+        argument_text::split_command(line, self.programs())
     }
 
     #[cfg(feature = "ci")]
     fn vector_words(&self, words: Vec<String>) -> Result<Vec<String>, ResolveError> {
-        CommandText::Vector(words).words(self.programs()).map_err(ResolveError::other)
+        argument_text::vector_words(words, self.programs())
     }
 
     #[cfg(feature = "ci")]
@@ -131,12 +130,12 @@ impl EffectResolver for WorkspaceEffects {
 
     #[cfg(not(feature = "ci"))]
     fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
-        LexicalResolver.split_command(line)
+        argument_text::split_command(line)
     }
 
     #[cfg(feature = "filesystem")]
     fn patched_paths(&self, patch: &str) -> Result<Vec<PatchedPath>, ResolveError> {
-        crate::filesystem::patched_paths(patch).map_err(ResolveError::other)
+        argument_text::patched_paths(patch)
     }
 }
 

@@ -63,11 +63,15 @@ impl Toolset {
         Self {
             name: self.name,
             tools: self.tools.into_iter().map(forward).collect(),
-            prompts: self.prompts.into_iter().filter(|prompt| prompt.tool.wants_to_call_tools()).collect(),
+            prompts: self
+                .prompts
+                .into_iter()
+                .filter(|prompt| prompt.parts.tool.wants_to_call_tools())
+                .collect(),
             resources: self
                 .resources
                 .into_iter()
-                .filter(|resource| resource.tool.wants_to_call_tools())
+                .filter(|resource| resource.parts.tool.wants_to_call_tools())
                 .collect(),
         }
     }

@@ -37,23 +37,31 @@
 mod answer;
 mod answer_media;
 mod approval;
+mod argument_text;
 mod arguments;
 mod audit;
 mod availability;
 mod background_process;
+#[cfg(feature = "ci")]
+mod background_resources;
 mod call_context;
 mod call_result;
 mod call_tasks;
 mod call_tools;
 mod client_log;
+mod client_notices;
 mod client_requests;
 mod client_roots;
+#[cfg(any(feature = "context", feature = "testing"))]
+mod completers;
 mod completion;
 mod connection;
 mod deadline_owner;
 pub mod discovery;
 mod effects;
 mod errors;
+#[cfg(feature = "testing")]
+mod fix_test;
 mod forwarding;
 mod found_tools;
 mod handler;
@@ -68,6 +76,7 @@ mod log_level;
 mod mentions;
 mod message_queue;
 mod observer;
+mod offer_parts;
 mod paused_calls;
 mod permits;
 mod presets;
@@ -78,8 +87,10 @@ mod prompt_message;
 mod rate_limiter;
 mod reference;
 mod remote_effects;
+mod requested_offer;
 mod resource;
-mod resource_updates;
+#[cfg(feature = "context")]
+mod role_context;
 mod running_call;
 mod schema;
 mod schema_file;
@@ -91,9 +102,11 @@ mod tool;
 mod tool_caller;
 mod tool_directory;
 mod tool_error;
+mod tool_hooks;
 mod tool_ranking;
 mod toolset;
 mod uri_template;
+mod watch_start;
 
 #[cfg(feature = "ci")]
 pub mod ci;
@@ -128,6 +141,7 @@ pub use background_process::BackgroundProcess;
 pub use call_context::CallContext;
 pub use call_result::InvalidCallResult;
 pub use client_log::ClientLog;
+pub use client_notices::ClientNotices;
 pub use client_requests::{ClientCapability, ClientRequestError, ClientRequests};
 pub use completion::{Completer, CompletionRequest};
 pub use connection::{Connection, RequestContext};
@@ -146,8 +160,8 @@ pub use progress::{ProgressEvent, ProgressReporter};
 pub use prompt::Prompt;
 pub use prompt_message::{MessageAuthor, PromptMessage};
 pub use remote_effects::RemoteEffects;
+pub use requested_offer::RequestedOffer;
 pub use resource::Resource;
-pub use resource_updates::ResourceUpdates;
 /// The effect of an argument of a tool: the paths, programs or roles that it reaches, declared for policies to judge.
 pub use role_policy::Effect;
 /// The token bucket behind every limit of so many in a span of time.

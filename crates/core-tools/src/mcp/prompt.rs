@@ -3,10 +3,12 @@
 use super::answer::Answer;
 use super::availability::Availability;
 use super::call_context::CallContext;
-use super::completion::{Completer, Completions};
+use super::completion::Completer;
+use super::offer_parts::OfferParts;
 use super::prompt_message::PromptMessage;
 use super::tool::Tool;
 use super::tool_error::ToolError;
+use role_policy::{Caller, Effect, Policy};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -18,13 +20,13 @@ use std::sync::Arc;
 /// messages are masked, bounded and recorded as the answer of a tool is.
 #[derive(Clone, Debug)]
 pub struct Prompt {
-    pub(super) name: &'static str,
-    pub(super) title: &'static str,
-    pub(super) description: &'static str,
-    /// The prompt as a host runs it.
-    pub(super) tool: Tool,
-    pub(super) completions: Completions,
+    pub(super) parts: OfferParts,
+    /// True if it is offered once for each role that its caller may use.
+    is_per_role: bool,
 }
+
+/// The argument that has the role of a prompt that is offered for each role.
+pub(super) const ROLE_ARGUMENT: &str = "role";
 
 impl Prompt {
     /// A prompt whose arguments are the fields of `I`: each a text, with its doc comment as the description. A field
@@ -45,13 +47,23 @@ impl Prompt {
                 async move { Ok(Answer::messages(messages.await?)) }
             },
         );
-        Self { name, title, description, tool, completions: Completions::default() }
+        Self { parts: OfferParts::new(name, title, description, tool), is_per_role: false }
+    }
+
+    /// Offers the prompt once for each role that its caller may use, as `NAME_ROLE`, such as `work_as_dev`. The function
+    /// gets the role as the argument `role`, which clients do not see. A policy judges the role as it judges the role in an
+    /// argument of a tool.
+    #[must_use]
+    pub fn for_each_role(mut self) -> Self {
+        self.parts = self.parts.effects(&[Effect::Role(ROLE_ARGUMENT)]);
+        self.is_per_role = true;
+        self
     }
 
     /// Suggests values for an argument by `completer`.
     #[must_use]
     pub fn completes(mut self, argument: &'static str, completer: Completer) -> Self {
-        self.completions.add(argument, completer);
+        self.parts = self.parts.completes(argument, completer);
         self
     }
 
@@ -59,22 +71,59 @@ impl Prompt {
     /// to callers who see all of them, and each call is judged, limited and recorded on its own.
     #[must_use]
     pub fn uses_tools(mut self, tools: &'static [&'static str]) -> Self {
-        self.tool = self.tool.uses_tools(tools);
-        self.completions.use_tools(tools);
+        self.parts = self.parts.uses_tools(tools);
+        self
+    }
+
+    /// Offers the prompt only to callers who see all of these tools, for a prompt that speaks of tools and calls none.
+    #[must_use]
+    pub fn offered_with(mut self, tools: &'static [&'static str]) -> Self {
+        self.parts = self.parts.offered_with(tools);
         self
     }
 
     /// Offers the prompt only while `availability` is on. Clients are told of each change.
     #[must_use]
     pub fn available_while(mut self, availability: &Availability) -> Self {
-        self.tool = self.tool.available_while(availability);
+        self.parts = self.parts.available_while(availability);
         self
     }
 
-    /// Returns the entry of a list.
-    pub(super) fn listed(&self) -> rmcp::model::Prompt {
-        let arguments = arguments_of(self.tool.input());
-        rmcp::model::Prompt::new(self.name, Some(self.description), arguments).with_title(self.title)
+    /// Returns the entries of a list for `caller`: one, or one for each role.
+    pub(super) fn listed(&self, policy: &Policy, caller: &Caller) -> Vec<rmcp::model::Prompt> {
+        let OfferParts { name, title, description, tool, .. } = &self.parts;
+        let mut arguments = arguments_of(tool.input());
+        if !self.is_per_role {
+            return vec![rmcp::model::Prompt::new(*name, Some(*description), arguments).with_title(*title)];
+        }
+        arguments
+            .iter_mut()
+            .for_each(|arguments| arguments.retain(|argument| argument.name != ROLE_ARGUMENT));
+        let entry = |role: &str| {
+            let description = format!("{description} {}", policy.description(role));
+            let name = self.name_for_role(role);
+            rmcp::model::Prompt::new(name, Some(description.trim_end()), arguments.clone())
+                .with_title(format!("{title} {role}"))
+        };
+        policy.roles_for(caller).map(entry).collect()
+    }
+
+    /// Returns the arguments that a name stands for, if this prompt is offered to `caller` by that name.
+    pub(super) fn named_arguments(
+        &self,
+        policy: &Policy,
+        caller: &Caller,
+        name: &str,
+    ) -> Option<Map<String, Value>> {
+        if !self.is_per_role {
+            return (self.parts.name == name).then(Map::new);
+        }
+        let role = policy.roles_for(caller).find(|role| self.name_for_role(role) == name)?;
+        Some(Map::from_iter([(ROLE_ARGUMENT.to_owned(), role.into())]))
+    }
+
+    fn name_for_role(&self, role: &str) -> String {
+        format!("{}_{role}", self.parts.name)
     }
 }
 
@@ -120,14 +169,44 @@ mod tests {
     #[test]
     fn the_arguments_are_the_fields_of_the_input_and_the_required_ones_come_first() {
         let prompt = Prompt::new("review", "Review", "Reviews.", |_: Arguments, _| async { Ok(Vec::new()) });
-        let listed = serde_json::to_value(prompt.listed()).unwrap();
+        let (policy, caller) = (Policy::allow_all(), Caller::new("orchestrator"));
+        let listed = serde_json::to_value(prompt.listed(&policy, &caller)).unwrap();
         assert_eq!(
-            listed["arguments"],
+            listed[0]["arguments"],
             serde_json::json!([
                 {"name": "path", "description": "The file to review.", "required": true},
                 {"name": "focus", "description": "The part to look at.", "required": false},
             ])
         );
-        assert_eq!(prompt.tool.name(), "mcp/prompts/review");
+        assert_eq!(prompt.parts.tool.name(), "mcp/prompts/review");
+    }
+
+    #[test]
+    fn a_prompt_for_each_role_is_offered_for_those_that_the_caller_may_use() {
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[allow(dead_code, reason = "only its schema is asked for")]
+        struct Work {
+            role: String,
+            task: Option<String>,
+        }
+        let roles = "version = 1\n[roles.lead]\nallow = [\"*\"]\nmay_use = [\"dev\"]\n\
+                     [roles.dev]\nallow = [\"*\"]\ndescription = \"Writes code.\"\n";
+        let policy = Policy::load(roles, "roles.toml", &[]).unwrap().policy;
+        let prompt = Prompt::new("work_as", "Work as", "Begins work.", |_: Work, _| async { Ok(Vec::new()) });
+        let prompt = prompt.for_each_role();
+        let names = |role: &str| {
+            let listed = prompt.listed(&policy, &Caller::new(role));
+            listed.into_iter().map(|entry| entry.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names("lead"), ["work_as_lead", "work_as_dev"]);
+        assert_eq!(names("dev"), ["work_as_dev"]);
+        let entry = serde_json::to_value(&prompt.listed(&policy, &Caller::new("dev"))[0]).unwrap();
+        assert_eq!(entry["title"], "Work as dev");
+        assert_eq!(entry["description"], "Begins work. Writes code.");
+        assert_eq!(entry["arguments"], serde_json::json!([{"name": "task", "required": false}]));
+        let arguments = |role: &str, name: &str| prompt.named_arguments(&policy, &Caller::new(role), name);
+        assert_eq!(arguments("lead", "work_as_dev").unwrap()["role"], "dev");
+        assert_eq!(arguments("dev", "work_as_lead"), None);
+        assert_eq!(arguments("dev", "work_as"), None);
     }
 }

@@ -1,7 +1,6 @@
 //! Paths and programs in the arguments of calls that are made on another machine.
 
-#[cfg(feature = "ci")]
-use crate::ci::CommandText;
+use super::argument_text;
 #[cfg(feature = "ci")]
 use crate::ci::command_words::ProgramLookup;
 #[cfg(feature = "filesystem")]
@@ -22,6 +21,12 @@ impl RemoteEffects {
         // Another root in its place would have paths judged by the rules for the primary one.
         let primary = roots.into_iter().next().filter(|root| root.starts_with('/'));
         Self { primary_root: primary.map(|root| root.trim_end_matches('/').to_owned()) }
+    }
+
+    /// Finds no program: those of the other machine are not known here.
+    #[cfg(feature = "ci")]
+    fn programs() -> ProgramLookup<'static> {
+        ProgramLookup::new(None, std::path::Path::new("/"))
     }
 
     /// Returns the path beneath the primary root. A path beneath another root keeps its text, so that no rule for the
@@ -46,24 +51,22 @@ impl EffectResolver for RemoteEffects {
 
     #[cfg(feature = "ci")]
     fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
-        let programs = ProgramLookup::new(None, std::path::Path::new("/"));
-        CommandText::Line(line.to_owned()).words(programs).map_err(ResolveError::other)
+        argument_text::split_command(line, Self::programs())
     }
 
     #[cfg(feature = "ci")]
     fn vector_words(&self, words: Vec<String>) -> Result<Vec<String>, ResolveError> {
-        let programs = ProgramLookup::new(None, std::path::Path::new("/"));
-        CommandText::Vector(words).words(programs).map_err(ResolveError::other)
+        argument_text::vector_words(words, Self::programs())
     }
 
     #[cfg(not(feature = "ci"))]
     fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
-        LexicalResolver.split_command(line)
+        argument_text::split_command(line)
     }
 
     #[cfg(feature = "filesystem")]
     fn patched_paths(&self, patch: &str) -> Result<Vec<PatchedPath>, ResolveError> {
-        crate::filesystem::patched_paths(patch).map_err(ResolveError::other)
+        argument_text::patched_paths(patch)
     }
 }
 

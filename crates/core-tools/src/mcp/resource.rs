@@ -3,8 +3,9 @@
 use super::answer::Answer;
 use super::availability::Availability;
 use super::call_context::CallContext;
-use super::completion::{Completer, Completions};
+use super::completion::Completer;
 use super::interned_name::interned;
+use super::offer_parts::OfferParts;
 use super::tool::Tool;
 use super::tool_error::ToolError;
 use super::uri_template::UriTemplate;
@@ -21,13 +22,8 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug)]
 pub struct Resource {
     pub(super) address: ResourceAddress,
-    pub(super) name: &'static str,
-    pub(super) title: &'static str,
-    pub(super) description: &'static str,
+    pub(super) parts: OfferParts,
     pub(super) mime_type: &'static str,
-    /// The resource as a host runs it.
-    pub(super) tool: Tool,
-    pub(super) completions: Completions,
 }
 
 /// The address of a resource.
@@ -92,8 +88,8 @@ impl Resource {
         R: Future<Output = Result<Answer, ToolError>> + Send + 'static,
     {
         let tool = Tool::new(interned(format!("mcp/resources/{name}")), title, description, read);
-        let (mime_type, completions) = ("text/plain", Completions::default());
-        Self { address, name, title, description, mime_type, tool, completions }
+        let parts = OfferParts::new(name, title, description, tool);
+        Self { address, parts, mime_type: "text/plain" }
     }
 
     /// Sets the media type of what is read.
@@ -106,14 +102,14 @@ impl Resource {
     /// Suggests values for a variable by `completer`.
     #[must_use]
     pub fn completes(mut self, variable: &'static str, completer: Completer) -> Self {
-        self.completions.add(variable, completer);
+        self.parts = self.parts.completes(variable, completer);
         self
     }
 
     /// Declares the variables that are paths, commands or roles, for a policy to judge ([`Tool::effects`]).
     #[must_use]
     pub fn effects(mut self, effects: &'static [role_policy::Effect]) -> Self {
-        self.tool = self.tool.effects(effects);
+        self.parts = self.parts.effects(effects);
         self
     }
 
@@ -121,15 +117,14 @@ impl Resource {
     /// to callers who see all of them, and each call is judged, limited and recorded on its own.
     #[must_use]
     pub fn uses_tools(mut self, tools: &'static [&'static str]) -> Self {
-        self.tool = self.tool.uses_tools(tools);
-        self.completions.use_tools(tools);
+        self.parts = self.parts.uses_tools(tools);
         self
     }
 
     /// Offers the resource only while `availability` is on. Clients are told of each change.
     #[must_use]
     pub fn available_while(mut self, availability: &Availability) -> Self {
-        self.tool = self.tool.available_while(availability);
+        self.parts = self.parts.available_while(availability);
         self
     }
 
@@ -144,23 +139,17 @@ impl Resource {
     /// Returns the entry of the list of resources; none for a template.
     pub(super) fn listed(&self) -> Option<rmcp::model::Resource> {
         let ResourceAddress::Uri(uri) = self.address else { return None };
-        Some(
-            rmcp::model::Resource::new(uri, self.name)
-                .with_title(self.title)
-                .with_description(self.description)
-                .with_mime_type(self.mime_type),
-        )
+        let OfferParts { name, title, description, .. } = self.parts;
+        let listed = rmcp::model::Resource::new(uri, name);
+        Some(listed.with_title(title).with_description(description).with_mime_type(self.mime_type))
     }
 
     /// Returns the entry of the list of templates; none for a resource with one address.
     pub(super) fn listed_template(&self) -> Option<rmcp::model::ResourceTemplate> {
         let ResourceAddress::Template { text, .. } = &self.address else { return None };
-        Some(
-            rmcp::model::ResourceTemplate::new(*text, self.name)
-                .with_title(self.title)
-                .with_description(self.description)
-                .with_mime_type(self.mime_type),
-        )
+        let OfferParts { name, title, description, .. } = self.parts;
+        let listed = rmcp::model::ResourceTemplate::new(*text, name);
+        Some(listed.with_title(title).with_description(description).with_mime_type(self.mime_type))
     }
 
     /// Returns true if `reference` is the address or the template of this resource, as a request for suggestions names it.

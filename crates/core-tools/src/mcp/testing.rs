@@ -3,6 +3,7 @@
 use super::answer::Answer;
 use super::call_context::CallContext;
 use super::ci::command_scope;
+use super::fix_test;
 use super::last_test_runs::{LastTestRuns, TestRunKey};
 use super::task_use::TASK_AFTER;
 use super::tool::Tool;
@@ -113,7 +114,7 @@ pub fn toolset(commands: &Commands, max_timeout: Duration) -> Toolset {
         tool("run_test_task", "Run tests within 120 s", RUN_TEST_TASK, Some(TASK_TIME_LIMIT))
             .effects(&[Effect::Reads("test_path")]),
     ];
-    Toolset::new("tests", tools)
+    Toolset::new("tests", tools).prompts([fix_test::prompt(commands, &last_runs)])
 }
 
 fn limit_ms(limit: Option<Duration>) -> Option<u64> {

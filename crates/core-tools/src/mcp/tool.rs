@@ -4,6 +4,7 @@ use super::answer::{Answer, AnswerFormat};
 use super::availability::Availability;
 use super::background_process::BackgroundProcess;
 use super::call_context::CallContext;
+use super::client_notices::ClientNotices;
 use super::client_requests::ClientCapability;
 use super::deadline_owner::DeadlineOwner;
 use super::permits::{NoPermit, ResourceClass};
@@ -12,6 +13,7 @@ use super::search_hints;
 use super::stored_schemas::SchemaUse;
 use super::task_use::{TaskStart, TaskUse};
 use super::tool_error::ToolError;
+use super::tool_hooks::ToolHooks;
 use futures_util::future::{BoxFuture, FutureExt};
 use process_runner::LeftoverTree;
 use rmcp::model::ToolAnnotations;
@@ -22,9 +24,6 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
-type ReleaseCaller = dyn Fn(&str) + Send + Sync;
-type TakeLeftovers = dyn Fn(&str, &LeftoverTree) -> Result<(), NoPermit> + Send + Sync;
-type ListBackground = dyn Fn() -> Vec<BackgroundProcess> + Send + Sync;
 type ToolHandler =
     dyn Fn(Map<String, Value>, CallContext) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
 
@@ -49,9 +48,7 @@ pub struct Tool {
     unrestricted: UnrestrictedCheck,
     directory: DirectoryUse,
     work: WorkSource,
-    release_caller: Option<Arc<ReleaseCaller>>,
-    list_background: Option<Arc<ListBackground>>,
-    take_leftovers: Option<Arc<TakeLeftovers>>,
+    hooks: ToolHooks,
     availability: Option<Availability>,
     task: TaskUse,
     required_capabilities: &'static [ClientCapability],
@@ -179,9 +176,7 @@ impl Tool {
             unrestricted: UnrestrictedCheck::Skipped,
             directory: DirectoryUse::None,
             work: WorkSource::Tool,
-            release_caller: None,
-            take_leftovers: None,
-            list_background: None,
+            hooks: ToolHooks::default(),
             availability: None,
             task: TaskUse::default(),
             required_capabilities: &[],
@@ -317,6 +312,12 @@ impl Tool {
         Self { used_tools: tools, ..self.calls_tools().unmetered() }
     }
 
+    /// Offers a prompt, a resource or suggestions only to callers who see all of these tools.
+    #[must_use]
+    pub(super) fn offered_with(self, tools: &'static [&'static str]) -> Self {
+        Self { used_tools: tools, ..self }
+    }
+
     /// Lets calls run without a call permit ([`ResourceClass::Unmetered`]), for a tool that answers at once or waits: a
     /// command can then be stopped while every permit is taken.
     #[must_use]
@@ -336,7 +337,7 @@ impl Tool {
     /// tool keeps for the principal beyond a call. `release` must not block.
     #[must_use]
     pub fn on_release_caller(mut self, release: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.release_caller = Some(Arc::new(release));
+        self.hooks.release_caller = Some(Arc::new(release));
         self
     }
 
@@ -348,7 +349,7 @@ impl Tool {
         mut self,
         take: impl Fn(&str, &LeftoverTree) -> Result<(), NoPermit> + Send + Sync + 'static,
     ) -> Self {
-        self.take_leftovers = Some(Arc::new(take));
+        self.hooks.take_leftovers = Some(Arc::new(take));
         self
     }
 
@@ -358,7 +359,15 @@ impl Tool {
         mut self,
         list: impl Fn() -> Vec<BackgroundProcess> + Send + Sync + 'static,
     ) -> Self {
-        self.list_background = Some(Arc::new(list));
+        self.hooks.list_background = Some(Arc::new(list));
+        self
+    }
+
+    /// Gives the tool the way to tell clients of changes that belong to no call: a host that is built with the tool calls
+    /// `connect` once. `connect` must not block.
+    #[must_use]
+    pub fn sends_notices(mut self, connect: impl Fn(&ClientNotices) + Send + Sync + 'static) -> Self {
+        self.hooks.connect_notices = Some(Arc::new(connect));
         self
     }
 
@@ -446,23 +455,8 @@ impl Tool {
             .effects(self.effects)
     }
 
-    pub(crate) fn release_caller(&self, principal: &str) {
-        if let Some(release) = &self.release_caller {
-            release(principal);
-        }
-    }
-
-    /// Has the tool take over `tree`, if it takes over such things.
-    pub(crate) fn take_leftovers(
-        &self,
-        principal: &str,
-        tree: &LeftoverTree,
-    ) -> Option<Result<(), NoPermit>> {
-        self.take_leftovers.as_ref().map(|take| take(principal, tree))
-    }
-
-    pub(crate) fn background_processes(&self) -> Vec<BackgroundProcess> {
-        self.list_background.as_ref().map(|list| list()).unwrap_or_default()
+    pub(super) fn hooks(&self) -> &ToolHooks {
+        &self.hooks
     }
 
     pub(crate) fn resources(&self) -> ResourceClass {
@@ -486,7 +480,7 @@ impl Tool {
         + Sync
         + 'static,
     ) -> Self {
-        (self.release_caller, self.take_leftovers, self.list_background) = (None, None, None);
+        self.hooks = ToolHooks::default();
         self.handler = Arc::new(handler);
         self
     }

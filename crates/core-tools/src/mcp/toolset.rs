@@ -1,6 +1,7 @@
 //! Toolsets: tools that are chosen together.
 
 use super::arguments::{self, InvalidArguments};
+use super::offer_parts::OfferParts;
 use super::prompt::Prompt;
 use super::resource::Resource;
 use super::tool::Tool;
@@ -51,17 +52,24 @@ impl Toolset {
         self
     }
 
+    /// Iterates over the prompts, resources and suggestions that are offered only to callers who see other tools: the name that
+    /// a policy knows, and those tools.
+    pub fn used_tools(&self) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+        self.offer_parts().flat_map(OfferParts::tools).map(|tool| (tool.name(), tool.used_tools()))
+    }
+
+    /// Iterates over the parts of the prompts and the resources.
+    fn offer_parts(&self) -> impl Iterator<Item = &OfferParts> {
+        let prompts = self.prompts.iter().map(|prompt| &prompt.parts);
+        prompts.chain(self.resources.iter().map(|resource| &resource.parts))
+    }
+
     /// Iterates over the facts that a policy judges by: about the tools, and behind them about the prompts, the resources
     /// and the suggestions.
     pub fn facts(&self) -> impl Iterator<Item = ToolFacts<'static>> {
-        let prompts = self.prompts.iter().map(|prompt| (&prompt.tool, prompt.name, &prompt.completions));
-        let resources =
-            self.resources.iter().map(|resource| (&resource.tool, resource.name, &resource.completions));
-        let offers = prompts.chain(resources).flat_map(|(tool, name, completions)| {
-            std::iter::once(tool.facts(self.name))
-                .chain(completions.tool(name).map(|completions| completions.facts(self.name)))
-        });
-        self.tools.iter().map(|tool| tool.facts(self.name)).chain(offers)
+        let offers = self.offer_parts().flat_map(OfferParts::tools);
+        let facts = offers.map(|tool| tool.facts(self.name));
+        self.tools.iter().map(|tool| tool.facts(self.name)).chain(facts)
     }
 
     /// Replaces tools of `toolsets` by the tools of the same name in this toolset, and adds the other tools as a

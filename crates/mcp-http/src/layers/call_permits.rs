@@ -17,16 +17,20 @@ const STOPPED: i32 = -31_499;
 const STOPPED_WHILE_WAITING: &str =
     "not run: somebody stopped this call on the page of the server while it waited";
 
-/// Refuses a call that gets no permit in time. Requests that call no tool need none.
+/// Refuses a call that gets no permit in time. Requests that lead to no call need none.
 pub(crate) async fn acquire_permits(
     app: App,
     mut request: Box<McpRequest>,
     next: impl Next<Box<McpRequest>>,
 ) -> Response {
-    if let (Some(tool), Some(target)) = (&request.message.tool, &request.target) {
-        let class = target.host.resources(&target.caller, tool);
-        // A client can send any text as the name, including one that holds a secret.
-        let running = app.recent_calls.start(&target.caller, &target.host.redactor().redact(tool));
+    let requested = request.message.offer.as_ref().zip(request.target.as_ref());
+    let requested = requested.and_then(|(offer, target)| {
+        let (name, class) = target.host.requested_call(&target.caller, offer)?;
+        Some((target, name, class))
+    });
+    if let Some((target, name, class)) = requested {
+        // A client can send any text as the name of a tool, including one that holds a secret.
+        let running = app.recent_calls.start(&target.caller, &target.host.redactor().redact(name));
         let call = &running.call;
         let acquired = tokio::select! {
             // In this order: most calls find a permit at once.

@@ -9,9 +9,10 @@ use crate::response;
 use crate::telemetry::attributes::TraceParent;
 use axum::body::{Body, Bytes};
 use axum::response::Response;
+use core_tools::mcp::RequestedOffer;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use json_rpc::json::Json;
+use json_rpc::json::{Json, JsonObject};
 use json_rpc::message::{Message, MessageKind};
 use std::error::Error;
 use std::sync::Arc;
@@ -204,21 +205,39 @@ impl RpcRequest {
     }
 
     fn new(message: &Message<'_>) -> Self {
-        let tool =
-            message.params().and_then(|params| params.get("name")).and_then(Json::as_str).unwrap_or_default();
-        let tool = tool.to_owned();
         let meta = |name: &str| message.meta()?.get(name)?.as_str().map(str::to_owned);
         let parent = meta("traceparent")
             .map(|traceparent| TraceParent { traceparent, tracestate: meta("tracestate") });
         match &message.kind {
             MessageKind::Request { id, method } => {
-                let tool = (method == "tools/call").then_some(tool);
-                Self { id: Some(id.clone()), method: method.clone(), tool, parent }
+                let offer = requested_offer(method, message.params());
+                Self { id: Some(id.clone()), method: method.clone(), offer, parent }
             }
             MessageKind::Notification { method } => {
-                Self { id: None, method: method.clone(), tool: None, parent }
+                Self { id: None, method: method.clone(), offer: None, parent }
             }
             MessageKind::Response { .. } => Self::default(),
         }
+    }
+}
+
+/// Returns the tool, prompt, resource or suggestions that a request asks for.
+fn requested_offer(method: &str, params: Option<&JsonObject<'_>>) -> Option<RequestedOffer> {
+    let text = |object: Option<&JsonObject<'_>>, name: &str| {
+        object.and_then(|object| object.get(name)).and_then(Json::as_str).unwrap_or_default().to_owned()
+    };
+    match method {
+        "tools/call" => Some(RequestedOffer::Tool(text(params, "name"))),
+        "prompts/get" => Some(RequestedOffer::Prompt(text(params, "name"))),
+        "resources/read" => Some(RequestedOffer::Resource(text(params, "uri"))),
+        "completion/complete" => {
+            let reference = params.and_then(|params| params.get("ref")?.as_object());
+            match text(reference, "type").as_str() {
+                "ref/prompt" => Some(RequestedOffer::PromptCompletions(text(reference, "name"))),
+                "ref/resource" => Some(RequestedOffer::ResourceCompletions(text(reference, "uri"))),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }

@@ -138,13 +138,8 @@ impl BoundServer {
             ClientSessions::new(size(*http.max_sessions), Duration::from_millis(*http.session_idle_ms));
         let cut_off = CancellationToken::new();
         let max_body_bytes = size(*http.max_body_bytes);
-        let endpoint = McpEndpoint::new(
-            program,
-            workspaces.full_host().capabilities(),
-            &sessions,
-            max_body_bytes,
-            cut_off.clone(),
-        );
+        let endpoint =
+            McpEndpoint::new(program, workspaces.full_host(), &sessions, max_body_bytes, cut_off.clone());
         let app = AppState {
             version: program.version,
             allowed_hosts: AllowedHostHeaders::new(&bound, &host_names(&http), &http.origins)?,

@@ -2,6 +2,7 @@
 
 use role_policy::{Caller, Policy, ToolAccess, ToolFacts};
 use serde_json::Value;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 /// The format of a matrix.
@@ -34,11 +35,30 @@ fn all_tools<'a>(policies: &[&'a Policy], tools: &[ToolFacts<'static>]) -> Vec<T
     all
 }
 
-/// Writes the table of roles and tools.
-pub(super) fn matrix(policy: &Policy, tools: &[ToolFacts<'static>], format: MatrixFormat) -> String {
+/// The tools that a prompt, a resource or suggestions use, by the name that a policy knows.
+pub(super) type UsedTools = HashMap<&'static str, &'static [&'static str]>;
+
+/// Writes the table of roles and tools, and of prompts, resources and suggestions.
+pub(super) fn matrix(
+    policy: &Policy,
+    tools: &[ToolFacts<'static>],
+    used: &UsedTools,
+    format: MatrixFormat,
+) -> String {
     let roles: Vec<&str> = policy.roles().collect();
     let tools = all_tools(&[policy], tools);
-    let mark = |role: &&str, tool: &ToolFacts<'_>| match policy.access(role, tool) {
+    let access = |role: &str, tool: &ToolFacts<'_>| {
+        let mut used = used.get(tool.name).into_iter().flat_map(|names| names.iter());
+        // What uses a tool is offered only with it.
+        let is_hidden = used.any(|name| {
+            tools
+                .iter()
+                .find(|tool| tool.name == *name)
+                .is_none_or(|tool| policy.access(role, tool) == ToolAccess::Hidden)
+        });
+        if is_hidden { ToolAccess::Hidden } else { policy.access(role, tool) }
+    };
+    let mark = |role: &&str, tool: &ToolFacts<'_>| match access(role, tool) {
         ToolAccess::Hidden => "-",
         ToolAccess::Allowed => "yes",
         other => word(other),
@@ -46,9 +66,8 @@ pub(super) fn matrix(policy: &Policy, tools: &[ToolFacts<'static>], format: Matr
     match format {
         MatrixFormat::Json => {
             let rows = roles.iter().map(|role| {
-                let cells = tools
-                    .iter()
-                    .map(|tool| (tool.name.to_owned(), Value::from(word(policy.access(role, tool)))));
+                let cells =
+                    tools.iter().map(|tool| (tool.name.to_owned(), Value::from(word(access(role, tool)))));
                 ((*role).to_owned(), Value::Object(cells.collect()))
             });
             return format!("{:#}", Value::Object(rows.collect()));

@@ -81,7 +81,8 @@ pub(crate) fn run(
                 (_, true) => MatrixFormat::Json,
                 _ => MatrixFormat::Text,
             };
-            Ok(print(&matrix(&policy, &tools, format)))
+            let used = toolsets.iter().flat_map(Toolset::used_tools).collect();
+            Ok(print(&matrix(&policy, &tools, &used, format)))
         }
         PolicyCommand::Diff { old, new } => {
             let (old, new) = (policy::load(&old, &tools)?.policy, policy::load(&new, &tools)?.policy);

@@ -157,6 +157,11 @@ impl Policy {
             && self.narrowing.as_ref().is_none_or(|narrowing| narrowing.may_use(role, other))
     }
 
+    /// Returns the declared roles that `caller` may act as: those that each role of the caller may use.
+    pub fn roles_for<'a>(&'a self, caller: &'a Caller) -> impl Iterator<Item = &'a str> {
+        self.roles().filter(|role| caller.roles().all(|own| self.may_use(own, role)))
+    }
+
     /// Returns the requirements of `role` on the arguments of a tool, each as a text that is equal for equal
     /// requirements. Empty if there is none, or if the tool is hidden.
     pub fn requirements(&self, role: &str, tool: &ToolFacts<'_>) -> Vec<String> {

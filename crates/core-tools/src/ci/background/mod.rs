@@ -1,5 +1,6 @@
 //! Commands that outlive the call that started them.
 
+mod observer;
 mod port;
 mod process;
 mod quota;

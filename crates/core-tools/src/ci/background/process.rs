@@ -134,6 +134,18 @@ impl BackgroundCommand {
         }
     }
 
+    /// Records the end of what another command has left running, once its last process has ended.
+    pub(super) fn on_leftovers_ended(&self) {
+        let status = match self.is_stopping.load(Ordering::Relaxed) {
+            true => BackgroundStatus::Stopped,
+            false => BackgroundStatus::Unknown,
+        };
+        let mut progress = self.progress();
+        if progress.ended.is_none() {
+            progress.ended = Some(self.end_of_leftovers(status));
+        }
+    }
+
     fn end_of_leftovers(&self, status: BackgroundStatus) -> BackgroundCommandEnd {
         BackgroundCommandEnd { status, exit: ExitDetails::default(), duration: self.started.elapsed() }
     }
@@ -333,6 +345,7 @@ impl BackgroundCommand {
     /// Ends the command and everything it started, and waits for the end.
     pub(super) async fn stop(&self, grace: Duration) {
         if let Some(tree) = self.leftovers.as_ref().filter(|_| !self.has_ended()) {
+            self.is_stopping.store(true, Ordering::Relaxed);
             let status = match tree.end(grace).await.is_empty() {
                 true => BackgroundStatus::Stopped,
                 false => BackgroundStatus::Unkillable,
@@ -396,8 +409,8 @@ fn shortened(line: &str) -> String {
 /// The time that a program has to read what its terminal answers it.
 const REPLY_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Records what a command prints, and how it ended. `permits` are dropped when it has ended. `terminal` is the size of its
-/// terminal, if it has one.
+/// Records what a command prints, and how it ended. `permits` are dropped when it has ended, and then `on_end` is called.
+/// `terminal` is the size of its terminal, if it has one.
 ///
 /// The handles are weak: the command ends when the registry that owns them is dropped, and this task with it.
 pub(super) async fn record(
@@ -406,6 +419,7 @@ pub(super) async fn record(
     events: Option<EventReceiver>,
     permits: impl Send,
     terminal: Option<TerminalSize>,
+    on_end: impl FnOnce(&BackgroundCommand) + Send,
 ) {
     let mut events = events;
     let mut emulation = terminal.map(ScreenEmulation::new);
@@ -460,4 +474,5 @@ pub(super) async fn record(
     // A caller that waits for the end may start the next command at once, so the permit has to be free by then.
     drop((progress, permits));
     process.changed.notify_waiters();
+    on_end(&process);
 }

@@ -1,5 +1,6 @@
 //! The background commands of one server, by owner.
 
+use super::observer::{BackgroundObserver, LeftoverEndNotice};
 use super::process::{BackgroundCommand, CommandReadStart};
 use super::quota::BackgroundQuota;
 use super::report::{BackgroundOutput, BackgroundState, CommandList};
@@ -37,6 +38,7 @@ pub(super) const DEFAULT_GRACE: Duration = Duration::from_secs(2);
 pub struct BackgroundCommands {
     pub(super) commands: Commands,
     pub(super) quota: BackgroundQuota,
+    pub(super) observer: BackgroundObserver,
     table: Mutex<BackgroundCommandTable>,
 }
 
@@ -50,7 +52,18 @@ struct BackgroundCommandTable {
 impl BackgroundCommands {
     /// Creates an empty registry; `commands` says in which folders and behind which confinement its commands run.
     pub fn new(commands: Commands) -> Self {
-        Self { commands, quota: BackgroundQuota::new(), table: Mutex::default() }
+        Self {
+            commands,
+            quota: BackgroundQuota::new(),
+            observer: BackgroundObserver::default(),
+            table: Mutex::default(),
+        }
+    }
+
+    /// Calls `on_change` with the owner and the state of each command that starts or ends from now on. `on_change` must not
+    /// block. Only the first function that is given is called.
+    pub fn on_change(&self, on_change: impl Fn(&str, &BackgroundState) + Send + Sync + 'static) {
+        self.observer.set(on_change);
     }
 
     fn table(&self) -> MutexGuard<'_, BackgroundCommandTable> {
@@ -103,7 +116,10 @@ impl BackgroundCommands {
         // The tree gives the permit back when its last process has ended.
         tree.hold(self.quota.try_acquire(owner)?);
         let redactor = &self.commands.redactor;
-        self.add(|id| BackgroundCommand::left_running(id, owner, redactor, tree.clone()));
+        let process = self.add(|id| BackgroundCommand::left_running(id, owner, redactor, tree.clone()));
+        self.observer.changed(&process);
+        let observer = self.observer.clone();
+        tree.hold(LeftoverEndNotice { observer, process: Arc::downgrade(&process) });
         Ok(())
     }
 

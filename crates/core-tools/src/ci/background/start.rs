@@ -106,8 +106,11 @@ impl BackgroundCommands {
         let output = MaskedCommandOutput::new(&self.commands.redactor, terminal);
         let process =
             self.add(|id| BackgroundCommand::new(id, owner, line, Arc::clone(&running), output, log));
-        let permits = (quota_permit, permit);
-        tokio::spawn(record(Arc::downgrade(&process), Arc::downgrade(&running), events, permits, terminal));
+        self.observer.changed(&process);
+        let (permits, observer) = ((quota_permit, permit), self.observer.clone());
+        let (weak, running) = (Arc::downgrade(&process), Arc::downgrade(&running));
+        let on_end = move |process: &BackgroundCommand| observer.changed(process);
+        tokio::spawn(record(weak, running, events, permits, terminal, on_end));
         Ok(process)
     }
 }

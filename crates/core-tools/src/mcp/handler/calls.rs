@@ -96,7 +96,8 @@ impl Connection {
             };
             let step = cancel_with(step, &request.ct, &cancel, &call_cancel);
             let token = request.meta.get_progress_token();
-            let step = match token.is_some() || host.has_client_log() {
+            // Few calls have a client that wants messages, and the others wait for nothing else.
+            let step = match token.is_some() || self.log_level(&host, request).is_some() {
                 true => {
                     let redactor = host.redactor();
                     with_messages(step, CallMessages { progress, messages, token, request, redactor }).await

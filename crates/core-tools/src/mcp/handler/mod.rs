@@ -13,6 +13,7 @@ use super::client_requests::ClientCapability;
 use super::connection::{Connection, RequestContext};
 use super::header_parameters::check_headers;
 use super::host::OfferKind;
+use super::list_changes::{Changes, NotifiedPeer};
 use super::log_level::LogLevel;
 use super::paused_calls::CallRequest;
 use super::task_use::TaskUse;
@@ -100,8 +101,13 @@ impl ServerHandler for Connection {
         if self.starts_list_watch()
             && let Ok(context) = self.request_context(&notification.extensions)
         {
-            let watched = Arc::clone(&self.watched);
-            tokio::spawn(list_changes::notify_peer(notification.peer, context, watched));
+            let to = NotifiedPeer {
+                peer: notification.peer,
+                watched: Arc::clone(&self.watched),
+                log_level: Arc::clone(&self.log_level),
+            };
+            // The watch begins here and not in the task, which runs at some later time.
+            tokio::spawn(list_changes::notify_peer(to, Changes::new(context)));
         }
     }
 
@@ -111,6 +117,10 @@ impl ServerHandler for Connection {
 
     /// Accepts what a client of 2026-07-28 subscribes to, as far as there is such a thing.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        // rmcp sends the acknowledgement before it calls `listen`, and the client may act on it at once.
+        if let Some(host) = self.watched_host() {
+            self.pending_watches.begin(requested, &host);
+        }
         Some(requested.supported_by(&self.capabilities))
     }
 
@@ -120,7 +130,7 @@ impl ServerHandler for Connection {
     ) -> impl Future<Output = Result<(), ErrorData>> + MaybeSendFuture + '_ {
         Box::pin(async move {
             let context = self.request_context(&subscription.request_context().extensions)?;
-            list_changes::notify_subscription(subscription, context).await;
+            list_changes::notify_subscription(subscription, context, &self.pending_watches).await;
             Ok(())
         })
     }

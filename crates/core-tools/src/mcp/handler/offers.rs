@@ -12,13 +12,14 @@ use crate::mcp::paused_calls::CallRequest;
 use crate::mcp::task_use::TaskUse;
 use rmcp::ErrorData;
 use rmcp::model::{
-    CacheScope, CompleteRequestMethod, CompleteRequestParams, CompleteResult, CompletionInfo,
+    CacheScope, CompleteRequestMethod, CompleteRequestParams, CompleteResult, CompletionInfo, ConstString,
     GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, ListPromptsRequestMethod,
     ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
     ListResourcesRequestMethod, ListResourcesResult, PaginatedRequestParams, ReadResourceRequestMethod,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Reference, SubscribeRequestMethod,
     UnsubscribeRequestMethod,
 };
+use role_policy::Caller;
 use serde_json::{Map, Value, json};
 use std::sync::PoisonError;
 
@@ -32,13 +33,15 @@ impl Connection {
         params: Option<PaginatedRequestParams>,
         request: &RmcpContext,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let RequestContext { host, caller, .. } = self
-            .context_of_prompts(request)
-            .await?
-            .ok_or_else(ErrorData::method_not_found::<ListPromptsRequestMethod>)?;
-        check_cursor(&host, params)?;
-        let mut result = ListPromptsResult::with_all_items(host.listed_prompts(&caller));
-        (result.ttl_ms, result.cache_scope) = cache_hints(request);
+        let page = self.page::<ListPromptsRequestMethod, _>(
+            OfferKind::Prompt,
+            params,
+            request,
+            Host::listed_prompts,
+        );
+        let OfferPage { items, ttl_ms, cache_scope } = page.await?;
+        let mut result = ListPromptsResult::with_all_items(items);
+        (result.ttl_ms, result.cache_scope) = (ttl_ms, cache_scope);
         Ok(result)
     }
 
@@ -47,13 +50,15 @@ impl Connection {
         params: Option<PaginatedRequestParams>,
         request: &RmcpContext,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let RequestContext { host, caller, .. } = self
-            .context_of_resources(request)
-            .await?
-            .ok_or_else(ErrorData::method_not_found::<ListResourcesRequestMethod>)?;
-        check_cursor(&host, params)?;
-        let mut result = ListResourcesResult::with_all_items(host.listed_resources(&caller));
-        (result.ttl_ms, result.cache_scope) = cache_hints(request);
+        let page = self.page::<ListResourcesRequestMethod, _>(
+            OfferKind::Resource,
+            params,
+            request,
+            Host::listed_resources,
+        );
+        let OfferPage { items, ttl_ms, cache_scope } = page.await?;
+        let mut result = ListResourcesResult::with_all_items(items);
+        (result.ttl_ms, result.cache_scope) = (ttl_ms, cache_scope);
         Ok(result)
     }
 
@@ -62,14 +67,30 @@ impl Connection {
         params: Option<PaginatedRequestParams>,
         request: &RmcpContext,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let RequestContext { host, caller, .. } = self
-            .context_of_resources(request)
-            .await?
-            .ok_or_else(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>)?;
-        check_cursor(&host, params)?;
-        let mut result = ListResourceTemplatesResult::with_all_items(host.listed_resource_templates(&caller));
-        (result.ttl_ms, result.cache_scope) = cache_hints(request);
+        let page = self.page::<ListResourceTemplatesRequestMethod, _>(
+            OfferKind::Resource,
+            params,
+            request,
+            Host::listed_resource_templates,
+        );
+        let OfferPage { items, ttl_ms, cache_scope } = page.await?;
+        let mut result = ListResourceTemplatesResult::with_all_items(items);
+        (result.ttl_ms, result.cache_scope) = (ttl_ms, cache_scope);
         Ok(result)
+    }
+
+    /// Returns the one page of a list of prompts or resources.
+    async fn page<M: ConstString, T>(
+        &self,
+        kind: OfferKind,
+        params: Option<PaginatedRequestParams>,
+        request: &RmcpContext,
+        list: impl FnOnce(&Host, &Caller) -> Vec<T>,
+    ) -> Result<OfferPage<T>, ErrorData> {
+        let RequestContext { host, caller, .. } = self.context_of_offers::<M>(kind, request).await?;
+        check_cursor(&host, params)?;
+        let (ttl_ms, cache_scope) = cache_hints(request);
+        Ok(OfferPage { items: list(&host, &caller), ttl_ms, cache_scope })
     }
 
     pub(super) async fn written_prompt(
@@ -77,19 +98,19 @@ impl Connection {
         params: GetPromptRequestParams,
         request: &RmcpContext,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let context = self
-            .context_of_prompts(request)
-            .await?
-            .ok_or_else(ErrorData::method_not_found::<GetPromptRequestMethod>)?;
+        let context = self.context_of_offers::<GetPromptRequestMethod>(OfferKind::Prompt, request).await?;
         let host = context.host.clone();
         let no_such_prompt = || errors::no_such_prompt(&host.redactor().redact(&params.name));
-        let name = host.find_prompt(&context.caller, &params.name).ok_or_else(no_such_prompt)?;
+        let found = host.find_prompt(&context.caller, &params.name).ok_or_else(no_such_prompt)?;
+        let mut arguments = params.arguments.clone().unwrap_or_default();
+        // After those of the client, which has no say in them.
+        arguments.extend(found.arguments);
         let call = OfferCall {
             kind: OfferKind::Prompt,
-            name: name.to_owned(),
+            name: found.tool.to_owned(),
             request: CallRequest {
-                target: format!("prompts/get {name}"),
-                arguments: params.arguments.clone().unwrap_or_default(),
+                target: format!("prompts/get {}", params.name),
+                arguments,
                 state: params.request_state.clone(),
                 responses: params.input_responses.clone().unwrap_or_default(),
             },
@@ -110,10 +131,8 @@ impl Connection {
         params: ReadResourceRequestParams,
         request: &RmcpContext,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let context = self
-            .context_of_resources(request)
-            .await?
-            .ok_or_else(ErrorData::method_not_found::<ReadResourceRequestMethod>)?;
+        let context =
+            self.context_of_offers::<ReadResourceRequestMethod>(OfferKind::Resource, request).await?;
         let host = context.host.clone();
         let uri = host.redactor().redact(&params.uri).into_owned();
         let found =
@@ -181,12 +200,8 @@ impl Connection {
         params: CompleteRequestParams,
         request: &RmcpContext,
     ) -> Result<CompleteResult, ErrorData> {
-        // The roots of the client come first: they decide which host answers, and so which offers there are.
-        self.settle_roots().await;
-        let context = self.request_context(&request.extensions)?;
-        if self.capabilities.completions.is_none() {
-            return Err(ErrorData::method_not_found::<CompleteRequestMethod>());
-        }
+        let context =
+            self.context_of_offers::<CompleteRequestMethod>(OfferKind::Completions, request).await?;
         let (host, caller) = (context.host.clone(), context.caller.clone());
         let redacted = |text: &str| host.redactor().redact(text).into_owned();
         let tool = match &params.r#ref {
@@ -218,19 +233,35 @@ impl Connection {
         Ok(CompleteResult::new(completion_info(&answer)))
     }
 
-    /// Returns the context of a request for prompts; none if this server has no prompts.
-    async fn context_of_prompts(&self, request: &RmcpContext) -> Result<Option<RequestContext>, ErrorData> {
+    /// Returns the context of a request for offers of one kind, by the method `M`.
+    ///
+    /// # Errors
+    /// This server has no offers of this kind, or the request has no caller.
+    async fn context_of_offers<M: ConstString>(
+        &self,
+        kind: OfferKind,
+        request: &RmcpContext,
+    ) -> Result<RequestContext, ErrorData> {
         self.settle_roots().await;
         let context = self.request_context(&request.extensions)?;
-        Ok(self.capabilities.prompts.is_some().then_some(context))
+        let is_declared = match kind {
+            OfferKind::Tool => self.capabilities.tools.is_some(),
+            OfferKind::Prompt => self.capabilities.prompts.is_some(),
+            OfferKind::Resource => self.capabilities.resources.is_some(),
+            OfferKind::Completions => self.capabilities.completions.is_some(),
+        };
+        match is_declared {
+            true => Ok(context),
+            false => Err(ErrorData::method_not_found::<M>()),
+        }
     }
+}
 
-    /// Returns the context of a request for resources; none if this server has no resources.
-    async fn context_of_resources(&self, request: &RmcpContext) -> Result<Option<RequestContext>, ErrorData> {
-        self.settle_roots().await;
-        let context = self.request_context(&request.extensions)?;
-        Ok(self.capabilities.resources.is_some().then_some(context))
-    }
+/// A list of prompts or resources, which is one page, and the hints for caches.
+struct OfferPage<T> {
+    items: Vec<T>,
+    ttl_ms: Option<u64>,
+    cache_scope: Option<CacheScope>,
 }
 
 /// Makes the call that finds suggestions.

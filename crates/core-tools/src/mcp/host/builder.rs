@@ -7,11 +7,11 @@ use crate::mcp::answer::AnswerFormat;
 use crate::mcp::approval::ApprovalOptions;
 use crate::mcp::audit::{Audit, AuditLevel};
 use crate::mcp::call_tasks::CallTasks;
+use crate::mcp::client_notices::ClientNotices;
 use crate::mcp::limits::HostLimits;
 use crate::mcp::paused_calls::PausedCalls;
 use crate::mcp::permits::CallPermits;
 use crate::mcp::rate_limiter::RateLimiter;
-use crate::mcp::resource_updates::ResourceUpdates;
 use crate::mcp::selection::ToolSelection;
 use crate::mcp::toolset::Toolset;
 use crate::redact::Redactor;
@@ -37,7 +37,7 @@ pub struct HostBuilder {
     roots: Vec<PathBuf>,
     notice: Option<String>,
     client_log: bool,
-    resource_updates: ResourceUpdates,
+    client_notices: ClientNotices,
 }
 
 impl std::fmt::Debug for HostBuilder {
@@ -135,10 +135,11 @@ impl HostBuilder {
         self
     }
 
-    /// Tells clients of changed resources by `updates`. By default, nothing tells of changes.
+    /// Tells clients of changes that belong to no call by `notices`, which the caller of this function keeps to tell of
+    /// its own. Tools that [send notices](crate::mcp::Tool::sends_notices) use them as well.
     #[must_use]
-    pub fn resource_updates(mut self, updates: ResourceUpdates) -> Self {
-        self.resource_updates = updates;
+    pub fn client_notices(mut self, notices: ClientNotices) -> Self {
+        self.client_notices = notices;
         self
     }
 
@@ -150,6 +151,7 @@ impl HostBuilder {
     pub fn build(self) -> Result<Host, HostError> {
         let mut tools = ToolTable::new(&self.selection, self.toolsets, self.effects, self.answer_format)?;
         tools.roots = self.roots;
+        tools.connect_notices(&self.client_notices);
         Ok(Host {
             shared: Arc::new(SharedHost {
                 selection: self.selection,
@@ -167,7 +169,7 @@ impl HostBuilder {
                 multi_tenant: self.multi_tenant,
                 notice: self.notice,
                 client_log: self.client_log,
-                resource_updates: self.resource_updates,
+                client_notices: self.client_notices,
                 tasks: CallTasks::default(),
             }),
             tools: Arc::new(tools),
@@ -193,7 +195,7 @@ impl Host {
             roots: Vec::new(),
             notice: None,
             client_log: false,
-            resource_updates: ResourceUpdates::default(),
+            client_notices: ClientNotices::default(),
         }
     }
 }

@@ -8,13 +8,13 @@ use crate::mcp::audit::{Audit, AuditLevel};
 use crate::mcp::availability::Availability;
 use crate::mcp::background_process::BackgroundProcess;
 use crate::mcp::call_tasks::CallTasks;
+use crate::mcp::client_notices::ClientNotices;
 use crate::mcp::found_tools::FoundTools;
 use crate::mcp::limits::HostLimits;
 use crate::mcp::paused_calls::PausedCalls;
 use crate::mcp::permits::{CallPermits, ResourceClass};
 use crate::mcp::rate_limiter::RateLimiter;
 use crate::mcp::reference;
-use crate::mcp::resource_updates::ResourceUpdates;
 use crate::mcp::selection::ToolSelection;
 use crate::mcp::tool::Tool;
 use crate::mcp::toolset::Toolset;
@@ -56,7 +56,7 @@ pub(super) struct SharedHost {
     pub(super) notice: Option<String>,
     /// True if clients may ask for log messages of calls.
     pub(super) client_log: bool,
-    pub(super) resource_updates: ResourceUpdates,
+    pub(super) client_notices: ClientNotices,
     pub(super) tasks: CallTasks,
 }
 
@@ -81,6 +81,7 @@ impl Host {
     ) -> Result<Self, HostError> {
         let mut tools = ToolTable::new(&self.shared.selection, toolsets, effects, self.shared.answer_format)?;
         tools.roots = roots;
+        tools.connect_notices(&self.shared.client_notices);
         Ok(Self { shared: Arc::clone(&self.shared), tools: Arc::new(tools) })
     }
 
@@ -94,7 +95,7 @@ impl Host {
     /// the server: no policy is asked.
     pub fn background_processes(&self) -> Vec<BackgroundProcess> {
         let mut processes: Vec<BackgroundProcess> =
-            self.tools.iter().flat_map(|registered| registered.tool.background_processes()).collect();
+            self.tools.iter().flat_map(|registered| registered.tool.hooks().background_processes()).collect();
         for process in &mut processes {
             process.command = self.shared.redactor.redact(&process.command).into_owned();
         }
@@ -292,14 +293,19 @@ impl Host {
         &self.shared.tasks
     }
 
-    /// Returns what tells clients of changed resources.
-    pub(in crate::mcp) fn resource_updates(&self) -> &ResourceUpdates {
-        &self.shared.resource_updates
+    /// Returns the notices to clients of changes that belong to no call.
+    pub(in crate::mcp) fn client_notices(&self) -> &ClientNotices {
+        &self.shared.client_notices
     }
 
     /// Returns true if clients may ask for log messages of calls.
     pub(in crate::mcp) fn has_client_log(&self) -> bool {
         self.shared.client_log
+    }
+
+    /// Returns true if both hosts have the same tools, over one workspace.
+    pub(in crate::mcp) fn has_same_tools(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.tools, &other.tools)
     }
 
     /// Returns receivers that wake whenever what is available changes.

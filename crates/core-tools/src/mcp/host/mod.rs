@@ -18,7 +18,8 @@ mod rejected_call;
 mod tools;
 
 pub use builder::HostBuilder;
-pub use call::resource_limits;
+#[cfg(feature = "ci")]
+pub(super) use call::resource_limits;
 pub use error::{HostError, NoSuchTool};
 pub use host::Host;
 pub(super) use offers::OfferedNames;

@@ -6,11 +6,25 @@
 
 use super::host::Host;
 use super::tools::{Offer, OfferKind, RegisteredTool};
+use crate::mcp::permits::ResourceClass;
+use crate::mcp::prompt::Prompt;
+use crate::mcp::requested_offer::RequestedOffer;
 use crate::mcp::resource::Resource;
 use crate::mcp::task_use::TaskStart;
 use rmcp::model::{ServerCapabilities, SubscriptionFilter};
 use role_policy::{Caller, Policy};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// A prompt that a caller may use.
+pub(in crate::mcp) struct PromptMatch {
+    /// The name by which the host runs the prompt.
+    pub(in crate::mcp) tool: &'static str,
+    /// The name that its author has given it.
+    name: &'static str,
+    /// The arguments that the name of the request stands for.
+    pub(in crate::mcp) arguments: Map<String, Value>,
+}
 
 /// A resource that a caller may read.
 pub(in crate::mcp) struct ResourceMatch {
@@ -25,7 +39,7 @@ pub(in crate::mcp) struct ResourceMatch {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::mcp) struct OfferedNames {
     pub(in crate::mcp) tools: Vec<&'static str>,
-    pub(in crate::mcp) prompts: Vec<&'static str>,
+    pub(in crate::mcp) prompts: Vec<String>,
     pub(in crate::mcp) resources: Vec<&'static str>,
 }
 
@@ -33,11 +47,7 @@ impl Host {
     /// Returns the prompts that `caller` may use, in their stable order.
     pub fn listed_prompts(&self, caller: &Caller) -> Vec<rmcp::model::Prompt> {
         let policy = self.shared.policy.load();
-        let listed = self.offers(&policy, caller, OfferKind::Prompt).filter_map(|entry| match &entry.offer {
-            Offer::Prompt(prompt) => Some(prompt.listed()),
-            _ => None,
-        });
-        listed.collect()
+        self.usable(&policy, caller).flat_map(|(_, prompt)| prompt.listed(&policy, caller)).collect()
     }
 
     /// Returns the resources that `caller` may read, in their stable order.
@@ -52,6 +62,17 @@ impl Host {
         self.readable(&policy, caller).filter_map(|(_, resource)| resource.listed_template()).collect()
     }
 
+    fn usable<'a>(
+        &'a self,
+        policy: &'a Policy,
+        caller: &'a Caller,
+    ) -> impl Iterator<Item = (&'a RegisteredTool, &'a Prompt)> {
+        self.offers(policy, caller, OfferKind::Prompt).filter_map(|entry| match &entry.offer {
+            Offer::Prompt(prompt) => Some((entry, &**prompt)),
+            _ => None,
+        })
+    }
+
     fn readable<'a>(
         &'a self,
         policy: &'a Policy,
@@ -63,13 +84,12 @@ impl Host {
         })
     }
 
-    /// Returns the name by which the host runs the prompt that `caller` knows as `name`.
-    pub(in crate::mcp) fn find_prompt(&self, caller: &Caller, name: &str) -> Option<&'static str> {
+    /// Returns the prompt that `caller` knows as `name`.
+    pub(in crate::mcp) fn find_prompt(&self, caller: &Caller, name: &str) -> Option<PromptMatch> {
         let policy = self.shared.policy.load();
-        let mut offers = self.offers(&policy, caller, OfferKind::Prompt);
-        offers.find_map(|entry| match &entry.offer {
-            Offer::Prompt(prompt) if prompt.name == name => Some(entry.tool.name()),
-            _ => None,
+        self.usable(&policy, caller).find_map(|(entry, prompt)| {
+            let arguments = prompt.named_arguments(&policy, caller, name)?;
+            Some(PromptMatch { tool: entry.tool.name(), name: prompt.parts.name, arguments })
         })
     }
 
@@ -88,7 +108,7 @@ impl Host {
 
     /// Returns the name by which the host runs the suggestions for a prompt that `caller` may use.
     pub(in crate::mcp) fn prompt_completions(&self, caller: &Caller, name: &str) -> Option<String> {
-        self.find_prompt(caller, name).map(|_| format!("mcp/completions/{name}"))
+        self.find_prompt(caller, name).map(|prompt| format!("mcp/completions/{}", prompt.name))
     }
 
     /// Returns the name by which the host runs the suggestions for a resource or template that `caller` may read.
@@ -96,7 +116,7 @@ impl Host {
         let policy = self.shared.policy.load();
         let mut readable = self.readable(&policy, caller);
         readable.find_map(|(_, resource)| {
-            resource.is_at(reference).then(|| format!("mcp/completions/{}", resource.name))
+            resource.is_at(reference).then(|| format!("mcp/completions/{}", resource.parts.name))
         })
     }
 
@@ -106,14 +126,31 @@ impl Host {
         self.find_offer(&policy, caller, OfferKind::Completions, tool).is_some()
     }
 
+    /// Returns the name and the permits of the call by which this host answers a request. None if it answers without a call,
+    /// because there is no such prompt, resource or suggestion for `caller`. A tool that `caller` does not see needs the
+    /// permits of one that is not there.
+    pub fn requested_call<'a>(
+        &'a self,
+        caller: &Caller,
+        requested: &'a RequestedOffer,
+    ) -> Option<(&'a str, ResourceClass)> {
+        let tool: Cow<'_, str> = match requested {
+            RequestedOffer::Tool(name) => return Some((name, self.resources(caller, name))),
+            RequestedOffer::Prompt(name) => self.find_prompt(caller, name)?.tool.into(),
+            RequestedOffer::Resource(uri) => self.find_resource(caller, uri)?.tool.into(),
+            RequestedOffer::PromptCompletions(name) => self.prompt_completions(caller, name)?.into(),
+            RequestedOffer::ResourceCompletions(uri) => self.resource_completions(caller, uri)?.into(),
+        };
+        self.tools.get(&tool).map(|registered| (registered.tool.name(), registered.tool.resources()))
+    }
+
     /// Returns the names of all that `caller` may use.
     pub(in crate::mcp) fn offered_names(&self, caller: &Caller) -> OfferedNames {
         let policy = self.shared.policy.load();
-        let names = |kind| self.offers(&policy, caller, kind).map(|entry| entry.tool.name()).collect();
         OfferedNames {
             tools: self.listed(&policy, caller).map(|entry| entry.tool.name()).collect(),
-            prompts: names(OfferKind::Prompt),
-            resources: names(OfferKind::Resource),
+            prompts: self.listed_prompts(caller).into_iter().map(|prompt| prompt.name).collect(),
+            resources: self.readable(&policy, caller).map(|(entry, _)| entry.tool.name()).collect(),
         }
     }
 

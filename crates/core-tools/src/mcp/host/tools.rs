@@ -3,6 +3,7 @@
 use super::error::HostError;
 use crate::mcp::answer::AnswerFormat;
 use crate::mcp::availability::Availability;
+use crate::mcp::client_notices::ClientNotices;
 use crate::mcp::mentions::KnownToolNames;
 use crate::mcp::permits::NoPermit;
 use crate::mcp::prompt::Prompt;
@@ -195,7 +196,8 @@ impl ToolTable {
     /// # Errors
     /// The principal may leave no more running.
     pub(super) fn take_leftovers(&self, principal: &str, tree: &LeftoverTree) -> Result<(), NoPermit> {
-        let taken = self.tools.iter().find_map(|registered| registered.tool.take_leftovers(principal, tree));
+        let taken =
+            self.tools.iter().find_map(|registered| registered.tool.hooks().take_leftovers(principal, tree));
         if let Some(taken) = taken {
             return taken;
         }
@@ -213,7 +215,7 @@ impl ToolTable {
 
     /// Ends what `principal` has running.
     pub(super) fn release_caller(&self, principal: &str) {
-        self.tools.iter().for_each(|registered| registered.tool.release_caller(principal));
+        self.tools.iter().for_each(|registered| registered.tool.hooks().release_caller(principal));
         self.leftovers.lock().unwrap_or_else(PoisonError::into_inner).retain(|(owner, tree)| {
             let is_kept = owner != principal;
             if !is_kept {
@@ -239,6 +241,11 @@ impl ToolTable {
         switches
     }
 
+    /// Hands every entry the way to tell clients of changes.
+    pub(super) fn connect_notices(&self, notices: &ClientNotices) {
+        self.tools.iter().for_each(|registered| registered.tool.hooks().connect_notices(notices));
+    }
+
     /// Iterates over all entries, in the order of the list.
     pub(super) fn iter(&self) -> impl Iterator<Item = &RegisteredTool> {
         self.tools.iter()
@@ -252,19 +259,18 @@ fn entries(
     toolset: &'static str,
     format: AnswerFormat,
 ) -> Vec<RegisteredTool> {
+    let prompts = prompts.into_iter().map(|prompt| Offer::Prompt(Box::new(prompt)));
+    let offers = prompts.chain(resources.into_iter().map(|resource| Offer::Resource(Box::new(resource))));
     let mut entries = Vec::new();
-    for prompt in prompts {
-        // The suggestions are an entry of their own, so that each request for them is judged and recorded as a call.
-        let completions = prompt.completions.tool(prompt.name);
-        let entry = (prompt.tool.clone(), Offer::Prompt(Box::new(prompt)));
-        entries.push(entry);
-        entries.extend(completions.map(|tool| (tool, Offer::Completions)));
-    }
-    for resource in resources {
-        let completions = resource.completions.tool(resource.name);
-        let entry = (resource.tool.clone(), Offer::Resource(Box::new(resource)));
-        entries.push(entry);
-        entries.extend(completions.map(|tool| (tool, Offer::Completions)));
+    for offer in offers {
+        let parts = match &offer {
+            Offer::Prompt(prompt) => &prompt.parts,
+            Offer::Resource(resource) => &resource.parts,
+            Offer::Tool | Offer::Completions => continue,
+        };
+        let completions = parts.completions_tool().map(|tool| (tool, Offer::Completions));
+        entries.push((parts.tool.clone(), offer));
+        entries.extend(completions);
     }
     let registered = |(tool, offer)| RegisteredTool::new(tool, offer, toolset, format, true);
     entries.into_iter().map(registered).collect()

@@ -1,6 +1,7 @@
 //! The tools that start, steer and look at sessions.
 
 mod logs;
+mod resources;
 mod start;
 mod steer;
 mod supervisor;
@@ -25,4 +26,5 @@ pub fn toolset(commands: &Commands, sessions: &SessionService) -> Toolset {
             steer::end_session(sessions),
         ],
     )
+    .resources(resources::resources())
 }

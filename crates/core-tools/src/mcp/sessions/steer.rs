@@ -1,6 +1,7 @@
 //! The tools that look at sessions and steer them.
 #![allow(clippy::doc_markdown, reason = "the comments on inputs are what a client reads")]
 
+use super::resources::tell_of_changes;
 use super::supervisor::{AnyObject, decode, sessions_of_caller};
 use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
@@ -128,7 +129,7 @@ pub(super) fn send_message(sessions: &SessionService) -> Tool {
 }
 
 pub(super) fn list_sessions(sessions: &SessionService) -> Tool {
-    let sessions = sessions.clone();
+    let (sessions, observed) = (sessions.clone(), sessions.clone());
     Tool::new(
         "list_sessions",
         "List sessions",
@@ -147,6 +148,7 @@ pub(super) fn list_sessions(sessions: &SessionService) -> Tool {
             }
         },
     )
+    .sends_notices(move |notices| tell_of_changes(&observed, notices))
 }
 
 pub(super) fn end_session(sessions: &SessionService) -> Tool {
