@@ -159,3 +159,70 @@ fn a_life_that_is_over_ends_with_what_was_created() {
     client.wait(Duration::from_secs(10));
     assert_eq!((engine.made(), engine.written_down()), (0, 0));
 }
+
+/// Waits until so many leases are written down and so many things are made.
+fn wait_for_both(engine: &Engine, count: usize) {
+    integration_tests::wait_until(Duration::from_secs(20), &format!("{count} are made"), || {
+        (engine.made(), engine.written_down()) == (count, count)
+    });
+}
+
+#[test]
+fn warm_remotes_are_made_ahead_and_replaced_and_end_with_the_server() {
+    let engine = Engine::new();
+    let mut client = Wire::connect(engine.command("sleep 0.2; touch \"$0\"", "warm = 2"), Era::Modern);
+    // Before any call.
+    wait_for_both(&engine, 2);
+    assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
+    // One was given away, and another takes its place.
+    wait_for_both(&engine, 3);
+    client.close_input();
+    client.wait(Duration::from_secs(20));
+    assert_eq!((engine.made(), engine.written_down()), (0, 0));
+}
+
+#[test]
+fn warm_remotes_of_a_killed_server_are_found_and_destroyed() {
+    let engine = Engine::new();
+    let mut client = Wire::connect(engine.command("touch \"$0\"", "warm = 3"), Era::Modern);
+    wait_for_both(&engine, 3);
+    client.signal(rustix::process::Signal::KILL);
+    client.wait(Duration::from_secs(5));
+    assert_eq!((engine.made(), engine.written_down()), (3, 3));
+    let mut reap = engine.machines.front.server();
+    let (code, text, error) = output(
+        reap.arg("--config").arg(engine.machines.front.join("remotes.toml")).args(["remotes", "reap"]),
+    );
+    assert!(code == 0 && text.matches("coretools-").count() == 3, "{text}{error}");
+    assert_eq!((engine.made(), engine.written_down()), (0, 0));
+}
+
+#[test]
+fn a_warm_remote_that_dies_or_grows_old_is_destroyed_and_another_takes_its_place() {
+    let engine = Engine::new();
+    let mut client = Wire::connect(engine.command("touch \"$0\"", "warm = 1\nlife_s = 4"), Era::Modern);
+    let names = || -> Vec<_> {
+        std::fs::read_dir(&engine.made).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    wait_for_both(&engine, 1);
+    let first = names();
+    integration_tests::wait_until(Duration::from_secs(20), "an old one is replaced", || {
+        let now = names();
+        !now.is_empty() && now != first
+    });
+    assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
+    client.close_input();
+    client.wait(Duration::from_secs(20));
+    assert_eq!((engine.made(), engine.written_down()), (0, 0));
+}
+
+#[test]
+fn a_kind_that_needs_its_caller_has_no_warm_remotes() {
+    let engine = Engine::new();
+    let mut command = engine.command("touch \"$0\"", "warm = 1");
+    let path = engine.machines.front.join("remotes.toml");
+    let text = std::fs::read_to_string(&path).unwrap().replace("{lease}'", "{lease}{caller}'");
+    std::fs::write(&path, text).unwrap();
+    let (code, _, error) = output(command.arg("tools"));
+    assert!(code == 2 && error.contains("before their callers are known"), "{error}");
+}

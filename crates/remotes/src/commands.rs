@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::settings::RemoteSettings;
+use crate::shown::shown;
 use crate::template::{CommandTemplate, Placeholder, TemplateValues};
 use process_runner::{Command, EnvPolicy, Limits, Output, Runner, Stdin, Termination};
 use std::ffi::OsString;
@@ -86,7 +87,7 @@ impl RemoteCommands {
         };
         let optional = |template: &Option<CommandTemplate>| template.as_ref().map(expand).transpose();
         let commands = &kind.commands;
-        let connect = commands.connect.as_ref().ok_or_else(|| Error::NoConnect(settings.name.clone()))?;
+        let connect = commands.connect.as_ref().ok_or_else(|| Error::NoConnect(settings.label()))?;
         // Only a copy needs the values of a copy.
         let with_copy = |template| if settings.copy_binary { optional(template) } else { Ok(None) };
         Ok(Self {
@@ -145,7 +146,7 @@ impl RemoteCommand {
 
     /// Returns program and first argument, for messages.
     pub(crate) fn shown(&self) -> String {
-        self.arguments.iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" ")
+        self.arguments.iter().take(2).map(|argument| shown(argument)).collect::<Vec<_>>().join(" ")
     }
 }
 

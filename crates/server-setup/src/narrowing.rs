@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::resources::workspace_of;
 use crate::sessions::SessionHandle;
 use crate::settings::Settings;
+use crate::setup::{effects_of, served_roots};
 use crate::toolsets::{self, Callers};
 use crate::{confinement, environment, policy};
 use core_tools::mcp::{Host, WorkspaceEffects};
@@ -11,7 +12,7 @@ use error_causes::chain;
 use process_runner::Runner;
 use role_policy::{Caller, ToolFacts};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Returns the parts of `roots` that lie in `within`, and those of `within` that lie in `roots`.
@@ -87,8 +88,8 @@ impl RootNarrowing {
         let callers = Callers::One(&self.sessions);
         let toolsets =
             toolsets::all(&self.settings, &workspace, &self.runner, confine, environment, callers)?;
-        let roots = workspace.roots().map(Path::to_owned).collect();
-        Ok(self.host.for_workspace(toolsets, Arc::new(effects), roots)?)
+        let roots = served_roots(&self.settings, &workspace);
+        Ok(self.host.for_workspace(toolsets, effects_of(&self.settings, effects), roots)?)
     }
 }
 

@@ -13,11 +13,12 @@ use crate::toolsets::{self, Callers};
 use crate::{approvals, audit, confinement, environment, identity, policy, protected_files};
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{
-    AuditLevel, Connection, Host, HostBuilder, HostLimits, ToolSelection, Toolset, WorkspaceEffects,
+    AuditLevel, Connection, Host, HostBuilder, HostLimits, ToolSelection, WorkspaceEffects,
 };
+use core_tools::workspace::Workspace;
 use process_runner::Runner;
-use role_policy::{Caller, Policy, ToolFacts};
-use std::path::PathBuf;
+use role_policy::{Caller, EffectResolver, Policy, ToolFacts};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,12 @@ pub struct LocalServer {
     /// The remote on which the tools work, if it is not this machine.
     #[cfg(all(feature = "remotes", unix))]
     pub remote: Option<remotes::Remote>,
+    /// The remotes on which the caller works beside the roots.
+    #[cfg(all(feature = "remotes", unix))]
+    pub chosen_remotes: Option<crate::remote::ChosenRemotes>,
+    /// The remotes that are made ahead, once this server serves.
+    #[cfg(all(feature = "remotes", unix))]
+    pub warm_remotes: remotes::WarmRemotes,
     pub(crate) narrowing: Option<Arc<RootNarrowing>>,
 }
 
@@ -109,7 +116,7 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let (environment, deferred_environment) = EnvironmentPolicy::deferred();
     let callers = Callers::One(&sessions);
     let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
-    let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
+    let facts = toolsets::facts_of(&toolsets);
     let mut loaded = policy::at_start(&settings, &facts)?;
     if let Some(server) = settings.asked_by {
         loaded.policy = loaded.policy.for_calls_asked_about_by(server);
@@ -137,12 +144,14 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
         PolicyCheck::new(move |policy| policy::check_exclusions(policy, &caller, &workspace, &effects))
     };
     let approvals = approvals::of_one(&settings, &workspace);
-    let mut host = host(&settings, loaded.policy).approvals(approvals).roots(workspace.roots());
+    let mut host = host(&settings, loaded.policy).approvals(approvals).roots(served_roots(&settings, &workspace));
     for toolset in toolsets {
         host = host.toolset(toolset);
     }
-    let host = host.effects(Arc::new(effects)).audit(audit).build()?;
+    let host = host.effects(effects_of(&settings, effects)).audit(audit).build()?;
     let (program, policy_file) = (settings.program, settings.config.policy.file.value.clone());
+    #[cfg(all(feature = "remotes", unix))]
+    let (chosen_remotes, warm_remotes) = (settings.chosen_remotes.clone(), settings.warm_remotes.clone());
     let narrowing = Arc::new(RootNarrowing {
         settings,
         runner: runner.clone(),
@@ -164,8 +173,37 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
         sessions,
         #[cfg(all(feature = "remotes", unix))]
         remote: None,
+        #[cfg(all(feature = "remotes", unix))]
+        chosen_remotes,
+        #[cfg(all(feature = "remotes", unix))]
+        warm_remotes,
         narrowing: Some(narrowing),
     })
+}
+
+/// Returns the folders that a host shows its callers: those of `workspace`, and the roots on remotes.
+pub fn served_roots(settings: &Settings, workspace: &Workspace) -> Vec<PathBuf> {
+    let roots = workspace.roots().map(Path::to_owned);
+    #[cfg(all(feature = "remotes", unix))]
+    let roots = roots.chain(settings.chosen_remotes.iter().flat_map(crate::remote::ChosenRemotes::roots));
+    #[cfg(not(all(feature = "remotes", unix)))]
+    let _ = settings;
+    roots.collect()
+}
+
+/// Returns what judges the paths in arguments: `effects` those on this machine, and the paths on remotes by their text.
+pub fn effects_of(
+    settings: &Settings,
+    effects: impl EffectResolver + Send + Sync + 'static,
+) -> Arc<dyn EffectResolver + Send + Sync> {
+    let here: Arc<dyn EffectResolver + Send + Sync> = Arc::new(effects);
+    #[cfg(all(feature = "remotes", unix))]
+    if let Some(chosen) = &settings.chosen_remotes {
+        return Arc::new(chosen.effects(here));
+    }
+    #[cfg(not(all(feature = "remotes", unix)))]
+    let _ = settings;
+    here
 }
 
 /// Returns the builder of a host with the limits and the selection of `settings`, as yet without tools.
@@ -176,20 +214,25 @@ pub fn host(settings: &Settings, policy: Policy) -> HostBuilder {
     limits.call_timeout = Duration::from_millis(*config.limits.call_timeout_ms);
     limits.max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
     limits.max_answer_bytes = usize::try_from(*config.limits.max_output_bytes).unwrap_or(usize::MAX);
-    let selection = match &config.toolsets.value {
-        Toolsets::Preset(preset) => ToolSelection::new([preset.name()]),
-        Toolsets::Chosen(words) => ToolSelection::new(words),
-    };
     let notice = settings.broad_root.as_ref().map(BroadRoot::notice);
     if let Some(notice) = &notice {
         tracing::warn!("{notice}");
     }
     Host::builder(policy, settings.redactor.clone())
         .audit_level(audit::level(settings, AuditLevel::Names))
-        .selection(selection.supervised(has_supervisor(settings)).read_only(notice.is_some()))
+        .selection(selection(settings))
         .notice(notice)
         .limits(limits)
         .text_only(*config.results == ResultFormat::Text)
+}
+
+/// Returns the tools that `settings` choose.
+pub(crate) fn selection(settings: &Settings) -> ToolSelection {
+    let selection = match &settings.config.toolsets.value {
+        Toolsets::Preset(preset) => ToolSelection::new([preset.name()]),
+        Toolsets::Chosen(words) => ToolSelection::new(words),
+    };
+    selection.supervised(has_supervisor(settings)).read_only(settings.broad_root.is_some())
 }
 
 /// Returns true if this server is set up for agents: the settings name a command or agents, or it runs in a session.

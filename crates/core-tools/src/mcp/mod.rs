@@ -80,6 +80,7 @@ mod reference;
 mod remote_effects;
 mod resource;
 mod resource_updates;
+mod routing;
 mod running_call;
 mod schema;
 mod schema_file;
@@ -148,6 +149,7 @@ pub use prompt_message::{MessageAuthor, PromptMessage};
 pub use remote_effects::RemoteEffects;
 pub use resource::Resource;
 pub use resource_updates::ResourceUpdates;
+pub use routing::{COMMAND_IDS, CallRoutes, RoutedEffects};
 /// The effect of an argument of a tool: the paths, programs or roles that it reaches, declared for policies to judge.
 pub use role_policy::Effect;
 /// The token bucket behind every limit of so many in a span of time.

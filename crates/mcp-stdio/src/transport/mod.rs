@@ -17,3 +17,5 @@ mod streams;
 mod writer;
 
 pub(crate) use stdio::StdioTransport;
+#[cfg(all(feature = "remotes", unix))]
+pub(crate) use stdio::CloseLine;

@@ -1,17 +1,22 @@
 //! The lines that go there.
 
 use super::pending::PendingCalls;
+use crate::opening::CLOSE_LINE;
 use json_rpc::json::Json;
 use json_rpc::message::Message;
 use process_runner::CancellationToken;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
 /// The lines that may wait, so that a server there that does not read holds callers up and no memory.
 const MAX_LINES: usize = 64;
+
+/// The time that the server there has to read that its session ends.
+const CLOSE_TIME: Duration = Duration::from_millis(500);
 
 /// The queue of lines.
 #[derive(Debug)]
@@ -45,18 +50,20 @@ pub(super) async fn write(
     mut cancellations: mpsc::UnboundedReceiver<u64>,
     pending: Arc<PendingCalls>,
     closing: CancellationToken,
+    closes_session: bool,
 ) {
     loop {
         let line = tokio::select! {
             biased;
-            () = closing.cancelled() => return,
+            () = closing.cancelled() => break,
             // Before the calls, which a server there that is busy may take long to read.
             Some(id) = cancellations.recv() => cancelled(id),
             Some(line) = lines.recv() => line,
-            else => return,
+            else => break,
         };
         let written = tokio::select! {
             written = pipe.write_all(&line) => written,
+            // Half a line may have been written, so that no other can follow.
             () = closing.cancelled() => return,
         };
         if let Err(error) = written {
@@ -66,6 +73,11 @@ pub(super) async fn write(
             closing.cancel();
             return;
         }
+    }
+    if closes_session && pending.is_closed_here() {
+        let line = [CLOSE_LINE, b"\n"].concat();
+        // A server there that does not read ends for the end of its input, a while later.
+        let _ = tokio::time::timeout(CLOSE_TIME, pipe.write_all(&line)).await;
     }
 }
 

@@ -14,7 +14,7 @@ use error_causes::chain;
 use process_runner::Runner;
 use process_runner::guardian::GuardianProgram;
 use remotes::{LeaseFolder, OnProgress, OpenRequest, Remote, RemoteCall, RemoteOptions, RemoteSettings};
-use role_policy::{Caller, ToolFacts};
+use role_policy::{Caller, EffectResolver};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,11 +24,20 @@ const STARTS_BACKGROUND: [&str; 4] = ["start_command", "new_session", "run_agent
 /// The name of the program there, if the kind names none.
 const PROGRAM: &str = "mcp-stdio";
 
-/// Returns the version that both ends must have. A program with tools of its own has its name in it: others lack them.
+/// The hash of the sources of this build. Empty for a release.
+const BUILD: &str = env!("CORETOOLS_BUILD");
+
+/// Returns the version that both ends must have, with the build as its metadata (Semantic Versioning 2.0.0, §10). A program
+/// with tools of its own has its name in it: others lack them.
 pub fn version(program: Program) -> String {
+    let mut version = program.version.to_owned();
+    if !BUILD.is_empty() {
+        version.push('+');
+        version.push_str(BUILD);
+    }
     match program.own_toolset {
-        Some(_) => format!("{} {}", program.name, program.version),
-        None => program.version.to_owned(),
+        Some(_) => format!("{} {version}", program.name),
+        None => version,
     }
 }
 
@@ -81,9 +90,9 @@ fn forwarder(remote: &Remote) -> CallForwarder {
     CallForwarder::new(move |call: ForwardedCall| forward(remote.clone(), call))
 }
 
-async fn forward(remote: Remote, call: ForwardedCall) -> Result<Answer, ToolError> {
+pub(super) async fn forward(remote: Remote, call: ForwardedCall) -> Result<Answer, ToolError> {
     let ForwardedCall { tool, arguments, context, .. } = call;
-    let name = remote.settings().name.clone();
+    let name = remote.settings().label();
     let progress = context.progress.clone();
     let on_progress: OnProgress = match progress.is_requested() {
         true => Arc::new(move |text| progress.relay(text)),
@@ -152,6 +161,14 @@ pub fn connect_for(
     Ok(Remote::new(remote, request, remote_options(settings, runner, slug)))
 }
 
+/// Makes the remotes of the configuration ahead from now on, as many as each says. To be called in a runtime.
+pub fn start_warm(settings: &Settings, runner: &Runner) {
+    let options = remote_options(settings, runner.clone(), String::new());
+    for remote in &settings.config.remotes {
+        settings.warm_remotes.start(remote, &options);
+    }
+}
+
 /// Returns the tools of `settings`, whose work is done by `remote`.
 ///
 /// # Errors
@@ -163,6 +180,8 @@ pub fn forwarded_tools(
     remote: &Remote,
 ) -> Result<ForwardedTools, Error> {
     let mut settings = settings.clone();
+    // A caller whose tools work on a remote chooses no other.
+    settings.chosen_remotes = None;
     without_local_files(&mut settings.config);
     // The tools need a workspace to be made. None of them works here, so that nothing reaches it.
     let workspace = Arc::new(workspace(&settings)?);
@@ -173,13 +192,14 @@ pub fn forwarded_tools(
 }
 
 /// Returns the options of a remote for a caller of this slug.
-fn remote_options(settings: &Settings, runner: Runner, caller: String) -> RemoteOptions {
+pub(super) fn remote_options(settings: &Settings, runner: Runner, caller: String) -> RemoteOptions {
     let program = settings.program;
     let name = if program.own_toolset.is_some() { program.name } else { PROGRAM };
     let mut options = RemoteOptions::new(name, program.version, runner);
     options.leases = lease_folder();
     options.configured.clone_from(&settings.config.remotes);
     options.caller = caller;
+    options.warm = settings.warm_remotes.clone();
     options
 }
 
@@ -199,6 +219,8 @@ fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<Local
         tracing::warn!("{warning}");
     }
     without_local_files(&mut settings.config);
+    // Added when the other tools are forwarded: those on other remotes are not forwarded to this one.
+    let chosen_remotes = settings.chosen_remotes.take();
     // The tools need a workspace to be made. None of them works here, so that nothing reaches it.
     let workspace = Arc::new(workspace(&settings)?);
     let runner = resources::runner(&settings)?;
@@ -207,7 +229,7 @@ fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<Local
     let callers = Callers::One(&sessions);
     let environment = EnvironmentPolicy::default();
     let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
-    let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
+    let facts = toolsets::facts_of(&toolsets);
     let loaded = policy::at_start(&settings, &facts)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
@@ -215,15 +237,21 @@ fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<Local
     protected_files::check_marker_key(&settings, &workspace)?;
     let caller = identity::caller(&settings, &loaded.policy).caller;
     let remote = connect_for(&settings, remote, &caller, "local".to_owned(), runner.clone())?;
-    let ForwardedTools { toolsets, effects, roots } = ForwardedTools::new(toolsets, &remote);
+    let ForwardedTools { mut toolsets, effects, mut roots } = ForwardedTools::new(toolsets, &remote);
+    let mut effects: Arc<dyn EffectResolver + Send + Sync> = Arc::new(effects);
+    if let Some(chosen) = &chosen_remotes {
+        toolsets = chosen.add_to(toolsets);
+        effects = Arc::new(chosen.effects(effects));
+        roots.extend(chosen.roots());
+    }
     let mut host = setup::host(&settings, loaded.policy)
         .approvals(approvals::of_one(&settings, &workspace))
         .roots(roots);
     for toolset in toolsets {
         host = host.toolset(toolset);
     }
-    let host = host.effects(Arc::new(effects)).audit(audit::open(&settings)?).build()?;
-    let name = remote.settings().name.clone();
+    let host = host.effects(effects).audit(audit::open(&settings)?).build()?;
+    let name = remote.settings().label();
     Ok(LocalServer {
         program: settings.program,
         host,
@@ -238,6 +266,8 @@ fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<Local
         sessions,
         narrowing: None,
         remote: Some(remote),
+        chosen_remotes,
+        warm_remotes: settings.warm_remotes.clone(),
     })
 }
 
