@@ -2,7 +2,7 @@
 //! caller gets is an answer or an error that says what happened, nothing grows, and nothing is left.
 
 use crate::random::Random;
-use integration_tests::{Era, HttpServer, Project, alive, server, unique_seconds, wait_until, wait_until_gone};
+use integration_tests::{Era, Http, HttpServer, Project, alive, server, unique_seconds, wait_until, wait_until_gone};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 use std::path::Path;
@@ -31,14 +31,15 @@ fn span() -> Duration {
 }
 
 /// Kills a far end of the server at a random moment, again and again, and returns how many.
-fn kill_far_ends(random: &mut Random, mark: &str, is_over: &AtomicBool) -> usize {
+fn kill_far_ends(random: &mut Random, made: &Path, is_over: &AtomicBool) -> usize {
     let mut killed = 0;
     while !is_over.load(Ordering::Relaxed) {
         std::thread::sleep(Duration::from_millis(100 + random.below(900)));
-        let far: Vec<u32> = alive(mark)
-            .into_iter()
-            .filter(|pid| integration_tests::command_line(*pid).contains("remote-server"))
-            .collect();
+        // Those of this test alone: each works in the folder that was made for it.
+        let is_here = |pid: &u32| {
+            std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|folder| folder.starts_with(made))
+        };
+        let far: Vec<u32> = alive("remote-server").into_iter().filter(is_here).collect();
         if far.is_empty() {
             continue;
         }
@@ -52,7 +53,7 @@ fn kill_far_ends(random: &mut Random, mark: &str, is_over: &AtomicBool) -> usize
 
 /// Makes one call after the other, and counts those that were made and those that failed.
 fn call(
-    client: &mut integration_tests::HttpClient,
+    client: &mut Http,
     sleep: &str,
     is_over: &AtomicBool,
     (calls, failures): (&AtomicUsize, &AtomicUsize),
@@ -88,15 +89,14 @@ fn call(
 fn remotes_that_are_killed_at_random_grow_nothing_and_leave_nothing() {
     let mut random = Random::seeded("soak of remotes");
     let (front, there) = (Project::empty(), Project::empty());
-    let (mark, sleep) = (unique_seconds(), unique_seconds());
+    let sleep = unique_seconds();
     let made = there.path();
     let text = format!(
-        "[remotes.box]\nconnect = ['sh', '-c', 'cd \"$0\" && exec {} remote-server --log {mark}', '{1}/{{lease}}']\n\
+        "[remotes.box]\nconnect = ['sh', '-c', 'cd \"$0\" && exec {} remote-server', '{1}/{{lease}}']\n\
          create = ['mkdir', '{1}/{{lease}}']\ndestroy = ['rm', '-rf', '{1}/{{lease}}']\nlist = ['ls', '{1}']\n\
          warm = 2\nidle_s = 5\nlife_s = 60\n",
         server().display(),
         made.display(),
-        mark = "off",
     );
     front.write("remotes.toml", &text);
     let config = front.join("remotes.toml").display().to_string();
@@ -120,7 +120,7 @@ fn remotes_that_are_killed_at_random_grow_nothing_and_leave_nothing() {
                 scope.spawn(move || call(&mut client, sleep, is_over, counts))
             })
             .collect();
-        let killer = scope.spawn(|| kill_far_ends(&mut random, "remote-server --log off", &is_over));
+        let killer = scope.spawn(|| kill_far_ends(&mut random, made, &is_over));
         while began.elapsed() < span && !callers.iter().any(std::thread::ScopedJoinHandle::is_finished) {
             std::thread::sleep(Duration::from_millis(500));
             memory.push(resident_kib(http.pid()));
