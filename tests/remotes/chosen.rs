@@ -1,7 +1,7 @@
 //! Remotes beside the roots: those that a caller chooses by `use_remote`, and those that are roots.
 
 use crate::{Machines, output};
-use integration_tests::{Era, HttpServer, Wire, alive, server, unique_seconds, wait_until_gone};
+use integration_tests::{Ask, Era, HttpServer, Wire, alive, server, unique_seconds, wait_until_gone};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::time::Duration;
@@ -31,13 +31,15 @@ fn command(machines: &Machines, roles: Option<(&str, &str)>) -> Command {
 }
 
 /// Returns the prefix that `use_remote` gives back.
-fn choose(client: &mut Wire) -> String {
-    let text = client.text("use_remote", json!({"remote": "box"}));
+fn choose(client: &mut impl Ask) -> String {
+    let call = json!({"name": "use_remote", "arguments": {"remote": "box"}});
+    let answer = client.request("tools/call", call);
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
     let line = text.lines().find_map(|line| line.strip_prefix("prefix: "));
     line.unwrap_or_else(|| panic!("no prefix: {text}")).to_owned()
 }
 
-fn names(client: &mut Wire) -> Vec<String> {
+fn names(client: &mut impl Ask) -> Vec<String> {
     let list = client.request("tools/list", json!({}));
     let tools = list["result"]["tools"].as_array().unwrap();
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
@@ -57,7 +59,7 @@ fn a_prefix_in_paths_makes_a_call_there_and_every_other_call_is_made_here() {
         assert!(client.text("read_file", json!({"path": "a.txt"})).contains("here"));
         let two = json!({"paths": [there("a.txt"), there("src/b.rs")]});
         assert!(client.text("read_multiple_files", two).contains("fn there()"));
-        assert!(client.call("search_files", json!({"path": prefix, "query": "fn there"})).to_string().contains("b.rs"));
+        assert!(client.call("search_files", json!({"path": prefix, "pattern": "fn there"})).to_string().contains("b.rs"));
         let (report, _) = client.outcome("run_command", json!({"command": "pwd", "working_directory": prefix}));
         assert_eq!(report["stdout"].as_str().unwrap().trim(), machines.there.path().to_str().unwrap());
         let (status, failed) = client.outcome("git_status", json!({"repository_path": prefix}));

@@ -226,3 +226,38 @@ fn a_kind_that_needs_its_caller_has_no_warm_remotes() {
     let (code, _, error) = output(command.arg("tools"));
     assert!(code == 2 && error.contains("before their callers are known"), "{error}");
 }
+
+#[test]
+fn the_program_itself_is_copied_once_and_again_when_it_is_gone() {
+    use std::os::unix::fs::MetadataExt;
+    let machines = Machines::with([("a.txt", "there\n")]);
+    let cache = machines.there.join("cache");
+    // As the kind `ssh` does it: written beside, checked by its hash, and renamed.
+    let copy = r#"mkdir -p "$(dirname "$0")" && cat > "$0.new" && echo "$1  $0.new" | sha256sum -c >/dev/null && chmod 755 "$0.new" && mv "$0.new" "$0""#;
+    let text = format!(
+        "[remotes.box]\nconnect = ['sh', '-c', 'exec \"$0\" remote-server', '{{binary}}']\n\
+         copy = ['sh', '-c', '''{copy}''', '{{binary}}', '{{sha256}}']\ncache = '{}'\ncopy_binary = true\nroots = ['{}']\n",
+        cache.display(),
+        machines.there.path().display(),
+    );
+    let call = || {
+        let mut command = machines.configured("box", &text);
+        let (code, text, error) = output(command.args(["call", "read_file", r#"{"path": "a.txt"}"#]));
+        assert!(code == 0 && text.contains("there"), "{text}{error}");
+        let files: Vec<PathBuf> =
+            std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        files[0].clone()
+    };
+    let copied = call();
+    let digest = output(std::process::Command::new("sha256sum").arg(&copied)).1;
+    let hash = copied.to_str().unwrap().rsplit('-').next().unwrap().to_owned();
+    assert!(digest.starts_with(&hash), "{digest}: {hash}");
+    let length = |path: &std::path::Path| std::fs::metadata(path).unwrap().len();
+    assert_eq!(length(&copied), length(server()));
+    // It is there now, and is not copied again.
+    let inode = std::fs::metadata(&copied).unwrap().ino();
+    assert_eq!(std::fs::metadata(call()).unwrap().ino(), inode);
+    std::fs::remove_file(&copied).unwrap();
+    assert_eq!(length(&call()), length(server()));
+}

@@ -275,10 +275,15 @@ impl SharedRemote {
             connection.is_reaped = true;
             self.maker().reap(leases).await;
         }
-        if connection.lost.is_some() && !connection.lease.as_ref().is_some_and(Lease::is_over) {
+        let lost_state = connection.lost.as_ref().map(|lost| lost.keeps_state);
+        if let Some(keeps_state) = lost_state
+            && !connection.lease.as_ref().is_some_and(Lease::is_over)
+        {
             match self.resume(&mut connection).await {
-                Err(Error::NoSession) => {}
-                resumed => return resumed,
+                Ok(channel) => return Ok(channel),
+                // What runs there may be reached by the next call.
+                Err(error) if keeps_state && !matches!(error, Error::NoSession) => return Err(error),
+                Err(_) => {}
             }
         }
         if let Some(LostChannel { reason, keeps_state: true, .. }) = connection.lost.take() {

@@ -25,6 +25,9 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
+/// The time in which a `connect` whose program is missing there ends.
+const MISSING_TIME: Duration = Duration::from_secs(1);
+
 /// The name of the caller of a remote that has none yet.
 const CALLER: &str = "warm";
 
@@ -192,7 +195,21 @@ impl WarmPool {
                 Some(lease) => lease.commands.clone(),
                 None => RemoteCommands::new(&self.settings, &maker.values(copied.as_ref()))?,
             };
-            start_connect(&commands.connect, &self.options.runner).await
+            let start = || start_connect(&commands.connect, &self.options.runner);
+            let Some(copied) = &copied else { return start().await };
+            if lease.is_some() {
+                // What was created just now does not have the program.
+                maker.copy(&commands, copied).await?;
+                return start().await;
+            }
+            let connect = start().await?;
+            match tokio::time::timeout(MISSING_TIME, connect.finished()).await {
+                Err(_) => Ok(connect),
+                Ok(()) => {
+                    maker.copy(&commands, copied).await?;
+                    start().await
+                }
+            }
         };
         match connected.await {
             Ok(connect) => Ok(WarmRemote { lease, copied, connect }),

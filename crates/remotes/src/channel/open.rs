@@ -63,6 +63,11 @@ impl StartedConnect {
         self.running.is_finished()
     }
 
+    /// Waits for the end of the command.
+    pub(crate) async fn finished(&self) {
+        self.running.finished().await;
+    }
+
     /// Ends the command: its input ends, and with it the server there.
     pub(crate) async fn end(self) {
         let Self { mut running, to_child, from_child, .. } = self;
