@@ -288,3 +288,34 @@ fn each_caller_of_mcp_http_chooses_a_remote_of_its_own_which_ends_with_its_token
     http.wait(Duration::from_secs(25));
     assert_eq!(made(), Vec::<String>::new());
 }
+
+#[test]
+fn a_choice_that_a_person_has_approved_holds_for_the_calls_that_follow() {
+    let machines = Machines::with([("src/a.txt", "there\n")]);
+    let command = command(&machines, Some((ROLES, "asked")));
+    let mut client = Wire::connect_as(command, Era::Initialize("2025-11-25"), json!({"elicitation": {}}));
+    let path = format!("box:{}/src/a.txt", machines.there.path().display());
+    assert!(client.failure("read_file", json!({"path": path})).contains("a person must approve"));
+    let id = client.ask("tools/call", json!({"name": "use_remote", "arguments": {"remote": "box"}}));
+    let question = loop {
+        let message = client.receive();
+        if message["method"] == "elicitation/create" {
+            break message;
+        }
+    };
+    let properties = question["params"]["requestedSchema"]["properties"].as_object().unwrap();
+    let content: serde_json::Map<String, Value> = properties
+        .iter()
+        .filter_map(|(name, schema)| {
+            let choices = schema["enum"].as_array()?;
+            let allow = choices.iter().find(|value| value.to_string().contains("allow"))?;
+            Some((name.clone(), allow.clone()))
+        })
+        .collect();
+    client.send(
+        &json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": content}}),
+    );
+    let answer = client.answer(id);
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    assert!(client.text("read_file", json!({"path": path})).contains("there"));
+}

@@ -25,7 +25,7 @@ impl Engine {
         let machines = Machines::with([("a.txt", "there\n")]);
         let socket = machines.front.join("engine.sock");
         let listener = UnixListener::bind(&socket).unwrap();
-        let (state, folder) = (machines.there.state(), machines.there.path().to_owned());
+        let (state, folder) = (machines.there.state().to_owned(), machines.there.path().to_owned());
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let stream = stream.unwrap();
