@@ -25,9 +25,9 @@ fn main() -> io::Result<()> {
     hash.add(&std::fs::read(&lock)?);
     for folder in entries(&crates)? {
         let sources = folder.join("src");
-        let is_shared = folder.file_name().is_some_and(|name| {
-            !BUILT_ON_THIS.iter().any(|built_on_this| name == *built_on_this)
-        });
+        let is_shared = folder
+            .file_name()
+            .is_some_and(|name| !BUILT_ON_THIS.iter().any(|built_on_this| name == *built_on_this));
         if is_shared && sources.is_dir() {
             println!("cargo:rerun-if-changed={}", sources.display());
             add_folder(&mut hash, &crates, &sources)?;

@@ -59,8 +59,14 @@ fn a_prefix_in_paths_makes_a_call_there_and_every_other_call_is_made_here() {
         assert!(client.text("read_file", json!({"path": "a.txt"})).contains("here"));
         let two = json!({"paths": [there("a.txt"), there("src/b.rs")]});
         assert!(client.text("read_multiple_files", two).contains("fn there()"));
-        assert!(client.call("search_files", json!({"path": prefix, "pattern": "fn there"})).to_string().contains("b.rs"));
-        let (report, _) = client.outcome("run_command", json!({"command": "pwd", "working_directory": prefix}));
+        assert!(
+            client
+                .call("search_files", json!({"path": prefix, "pattern": "fn there"}))
+                .to_string()
+                .contains("b.rs")
+        );
+        let (report, _) =
+            client.outcome("run_command", json!({"command": "pwd", "working_directory": prefix}));
         assert_eq!(report["stdout"].as_str().unwrap().trim(), machines.there.path().to_str().unwrap());
         let (status, failed) = client.outcome("git_status", json!({"repository_path": prefix}));
         assert!(!failed && status.to_string().contains("faraway"), "{status}");
@@ -283,7 +289,9 @@ fn each_caller_of_mcp_http_chooses_a_remote_of_its_own_which_ends_with_its_token
     assert!(!names(&mut http.connect(&readonly, Era::Modern)).contains(&"use_remote".to_owned()));
     assert_eq!(made(), ["ada", "bob"]);
     assert!(http.tokens(&["revoke", "ada"]).status.success());
-    integration_tests::wait_until(Duration::from_secs(20), "the remote of ada is destroyed", || made() == ["bob"]);
+    integration_tests::wait_until(Duration::from_secs(20), "the remote of ada is destroyed", || {
+        made() == ["bob"]
+    });
     http.signal(rustix::process::Signal::TERM);
     http.wait(Duration::from_secs(25));
     assert_eq!(made(), Vec::<String>::new());

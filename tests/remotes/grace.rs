@@ -115,7 +115,9 @@ fn background_commands_and_their_cursors_survive_the_loss_of_a_channel() {
     client.close_input();
     client.wait(Duration::from_secs(10));
     wait_until_gone(&mark, Duration::from_secs(10));
-    wait_until(Duration::from_secs(10), "the files of the session are removed", || engine.session_files() == 0);
+    wait_until(Duration::from_secs(10), "the files of the session are removed", || {
+        engine.session_files() == 0
+    });
 }
 
 #[test]
@@ -146,7 +148,9 @@ fn after_the_grace_the_far_end_ends_everything() {
     client.signal(Signal::KILL);
     client.wait(Duration::from_secs(5));
     wait_until_gone(&mark, Duration::from_secs(20));
-    wait_until(Duration::from_secs(10), "the files of the session are removed", || engine.session_files() == 0);
+    wait_until(Duration::from_secs(10), "the files of the session are removed", || {
+        engine.session_files() == 0
+    });
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //! caller gets is an answer or an error that says what happened, nothing grows, and nothing is left.
 
 use crate::random::Random;
-use integration_tests::{Era, Http, HttpServer, Project, alive, server, unique_seconds, wait_until, wait_until_gone};
+use integration_tests::{
+    Era, Http, HttpServer, Project, alive, server, unique_seconds, wait_until, wait_until_gone,
+};
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 use std::path::Path;

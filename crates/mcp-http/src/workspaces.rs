@@ -61,7 +61,9 @@ pub(crate) enum WorkspacesError {
     #[error("more than {MAX_CHOICES} choices of roots")]
     TooManyChoices,
     #[cfg(feature = "remotes")]
-    #[error("--root: a server of several callers has no root on a remote; give tokens a remote, or set `choosable = true`")]
+    #[error(
+        "--root: a server of several callers has no root on a remote; give tokens a remote, or set `choosable = true`"
+    )]
     RemoteRoot,
     #[cfg(feature = "remotes")]
     #[error(transparent)]

@@ -39,9 +39,8 @@ impl FarSession {
         remove_abandoned(&folder);
         let (record, socket) = (folder.join(format!("{id}.json")), folder.join(format!("{id}.sock")));
         let mut lock = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&record)?;
-        let listening = flock(&lock, FlockOperation::NonBlockingLockExclusive)
-            .map_err(io::Error::from)
-            .and_then(|()| {
+        let listening =
+            flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(io::Error::from).and_then(|()| {
                 let facts = serde_json::json!({"pid": std::process::id(), "grace_s": grace_s});
                 lock.write_all(format!("{facts}\n").as_bytes())?;
                 let listener = UnixListener::bind(&socket)?;
@@ -75,7 +74,8 @@ impl Drop for FarSession {
 
 /// Returns the folder of sessions, which belongs to the user alone.
 fn prepared_folder() -> io::Result<PathBuf> {
-    let folder = session_folder().ok_or_else(|| io::Error::other("neither XDG_STATE_HOME nor HOME is set"))?;
+    let folder =
+        session_folder().ok_or_else(|| io::Error::other("neither XDG_STATE_HOME nor HOME is set"))?;
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     let metadata = folder.symlink_metadata()?;
     if !metadata.is_dir() {

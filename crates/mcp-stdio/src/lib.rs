@@ -34,6 +34,8 @@ mod doctor;
 mod error;
 #[cfg(all(feature = "hooks", target_os = "linux"))]
 mod exec;
+#[cfg(all(feature = "remotes", unix))]
+mod far_session;
 #[cfg(feature = "hooks")]
 mod hook;
 mod index;
@@ -42,8 +44,6 @@ mod new;
 mod output;
 mod policy;
 mod print_config;
-#[cfg(all(feature = "remotes", unix))]
-mod far_session;
 #[cfg(all(feature = "remotes", unix))]
 mod remote_server;
 #[cfg(all(feature = "remotes", unix))]

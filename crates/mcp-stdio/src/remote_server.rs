@@ -32,7 +32,10 @@ pub(crate) fn run(program: Program, options: &GlobalOptions) -> Result<ExitCode,
     };
     if let Some(session) = &opening.request.session {
         if !session.is_valid() {
-            return refused(&opening.refusal("the name of the session is none"), "the name of the session is none");
+            return refused(
+                &opening.refusal("the name of the session is none"),
+                "the name of the session is none",
+            );
         }
         if session.resumes {
             return match FarSession::connect(&session.id) {

@@ -65,14 +65,18 @@ pub(crate) async fn serve_session(served: SessionServer) -> ExitCode {
         let serving = serve_channel(&served.server, transport, gone.clone());
         let next = next_channel(&served);
         tokio::pin!(serving, next);
+        let mut has_ended = false;
         let found = tokio::select! {
-            () = &mut serving => None,
+            () = &mut serving => {
+                has_ended = true;
+                None
+            }
             // The next channel may come before the loss of this one is seen here.
             found = &mut next => Some(found),
             () = ending.cancelled() => None,
         };
         gone.cancel();
-        if tokio::time::timeout(CHANNEL_END, &mut serving).await.is_err() {
+        if !has_ended && tokio::time::timeout(CHANNEL_END, &mut serving).await.is_err() {
             tracing::warn!("the calls of a channel did not end in time");
         }
         channel = match found {

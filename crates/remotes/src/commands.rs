@@ -29,6 +29,9 @@ const VARIABLES: [&str; 13] = [
 /// The bytes of output that are kept for messages.
 const KEPT_BYTES: usize = 4096;
 
+/// The characters of a line of output that a message repeats.
+const MAX_LINE_CHARS: usize = 300;
+
 /// A command with its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RemoteCommand {
@@ -155,7 +158,9 @@ pub(crate) fn outcome(output: &Output) -> String {
     let mut text = output.termination.to_string();
     let stderr = output.stderr.text();
     let printed = if stderr.trim().is_empty() { output.stdout.text() } else { stderr };
-    let lines: Vec<&str> = printed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let shown = |line: &str| line.chars().take(MAX_LINE_CHARS).collect::<String>();
+    let lines: Vec<String> =
+        printed.lines().map(str::trim).filter(|line| !line.is_empty()).map(shown).collect();
     let last = lines[lines.len().saturating_sub(3)..].join("; ");
     if !last.is_empty() {
         text.push_str(": ");

@@ -32,8 +32,8 @@ mod commands;
 mod error;
 mod kind;
 mod lease;
-mod making;
 mod lost_channel;
+mod making;
 mod opening;
 mod presets;
 mod remote;
@@ -49,7 +49,8 @@ pub use error::Error;
 pub use kind::{KindOption, RemoteKind};
 pub use lease::{FoundLease, LeaseFolder, LeaseRecord, Reaped};
 pub use opening::{
-    CLOSE_LINE, InvalidOpening, MAX_OPENING_BYTES, NO_SESSION, OPEN_METHOD, OpenAnswer, OpenRequest, OpenSession, Opening,
+    CLOSE_LINE, InvalidOpening, MAX_OPENING_BYTES, NO_SESSION, OPEN_METHOD, OpenAnswer, OpenRequest,
+    OpenSession, Opening,
 };
 pub use remote::{Remote, RemoteCall, RemoteOptions};
 pub use settings::{RemoteNameError, RemoteSettings};

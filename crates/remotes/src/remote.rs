@@ -190,7 +190,8 @@ impl Remote {
                 let is_open =
                     |channel: &Arc<Channel>| channel.end_reason().is_none() || channel.keeps_state();
                 connection.lease.is_some()
-                    || connection.lost.as_ref().is_some_and(|lost| lost.keeps_state) || connection.channel.as_ref().is_some_and(is_open)
+                    || connection.lost.as_ref().is_some_and(|lost| lost.keeps_state)
+                    || connection.channel.as_ref().is_some_and(is_open)
             }
             Err(_) => true,
         }
@@ -348,7 +349,8 @@ impl SharedRemote {
     /// Opens a channel to the server there that has outlived the one before.
     async fn resume(self: &Arc<Self>, connection: &mut Connection) -> Result<Arc<Channel>, Error> {
         let lost = connection.lost.as_ref();
-        let Some((session, keeps_state)) = lost.and_then(|lost| Some((lost.session()?.clone(), lost.keeps_state)))
+        let Some((session, keeps_state)) =
+            lost.and_then(|lost| Some((lost.session()?.clone(), lost.keeps_state)))
         else {
             return Err(Error::NoSession);
         };
@@ -430,7 +432,11 @@ impl SharedRemote {
         Ok(channel)
     }
 
-    async fn connect(&self, commands: &RemoteCommands, session: Option<OpenSession>) -> Result<Channel, Error> {
+    async fn connect(
+        &self,
+        commands: &RemoteCommands,
+        session: Option<OpenSession>,
+    ) -> Result<Channel, Error> {
         let started = channel::start_connect(&commands.connect, &self.options.runner).await?;
         self.open_channel(started, session).await
     }
@@ -460,7 +466,6 @@ impl SharedRemote {
             self.maker().destroy(lease).await;
         }
     }
-
 }
 
 /// Returns the session of a connection as the first message names it.

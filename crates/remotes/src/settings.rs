@@ -111,7 +111,8 @@ impl RemoteSettings {
             let expected = "1 to 32 of a-z, 0-9 and `-`, and does not begin with `-`";
             return Err(error(format!("`{}` is no name of a remote, which has {expected}", shown(name))));
         }
-        let mut known = vec!["kind", "target", "roots", "options", "copy_binary", "binaries", "choosable", "warm"];
+        let mut known =
+            vec!["kind", "target", "roots", "options", "copy_binary", "binaries", "choosable", "warm"];
         known.extend(["idle_s", "life_s", "create_timeout_s", "connect_timeout_s", "grace_s"]);
         known.extend(SHARED_KEYS);
         let entries = entries(table, &known)?;
@@ -154,8 +155,18 @@ impl RemoteSettings {
         if remote.grace.is_some() && remote.kind.has_lease() && remote.kind.commands.create.is_none() {
             return Err(error("`grace_s` needs a kind that does not create with the connection".to_owned()));
         }
-        if is_own && remote.warm > 0 && remote.kind.commands.all().any(|command| command.placeholders().any(|placeholder| *placeholder == Placeholder::Caller)) {
-            return Err(error("`warm` makes remotes before their callers are known, and a command has `{caller}`".to_owned()));
+        if is_own
+            && remote.warm > 0
+            && remote
+                .kind
+                .commands
+                .all()
+                .any(|command| command.placeholders().any(|placeholder| *placeholder == Placeholder::Caller))
+        {
+            return Err(error(
+                "`warm` makes remotes before their callers are known, and a command has `{caller}`"
+                    .to_owned(),
+            ));
         }
         if remote.is_choosable && !remote.roots.first().is_some_and(|root| root.starts_with('/')) {
             return Err(error("`choosable` needs `roots`, the first of which begins with `/`".to_owned()));
@@ -242,7 +253,11 @@ impl RemoteSettings {
                     None if names.is_empty() => "it takes none".to_owned(),
                     None => format!("it takes {}", names.join(", ")),
                 };
-                return error(format!("the kind `{}` has no option `{}`; {hint}", self.kind.name, shown(name)));
+                return error(format!(
+                    "the kind `{}` has no option `{}`; {hint}",
+                    self.kind.name,
+                    shown(name)
+                ));
             }
         }
         let named = self.options.iter().map(|(name, value)| (name.as_str(), value));
@@ -256,7 +271,10 @@ impl RemoteSettings {
         }
         for root in &self.roots {
             if !is_root(root) || root.contains(char::is_control) {
-                return error(format!("the root `{}` must begin with `/` or `~/`", shown(root).escape_debug()));
+                return error(format!(
+                    "the root `{}` must begin with `/` or `~/`",
+                    shown(root).escape_debug()
+                ));
             }
         }
         Ok(())

@@ -19,6 +19,9 @@ mod tests {
     fn a_long_text_is_shown_by_its_beginning_and_its_length() {
         assert_eq!(shown("sh:exec a"), "sh:exec a");
         assert_eq!(shown(&"ä".repeat(MAX_SHOWN_CHARS)), "ä".repeat(MAX_SHOWN_CHARS));
-        assert_eq!(shown(&"ä".repeat(50_000)), format!("{}… (50000 characters)", "ä".repeat(MAX_SHOWN_CHARS)));
+        assert_eq!(
+            shown(&"ä".repeat(50_000)),
+            format!("{}… (50000 characters)", "ä".repeat(MAX_SHOWN_CHARS))
+        );
     }
 }

@@ -76,11 +76,7 @@ impl WarmRemotes {
         let pool = Arc::new(WarmPool {
             settings: settings.clone(),
             // Without these remotes, which would keep themselves alive.
-            options: RemoteOptions {
-                caller: CALLER.to_owned(),
-                warm: Self::default(),
-                ..options.clone()
-            },
+            options: RemoteOptions { caller: CALLER.to_owned(), warm: Self::default(), ..options.clone() },
             ready: Mutex::default(),
             taken: Notify::new(),
             ending: CancellationToken::new(),
@@ -155,7 +151,8 @@ impl WarmPool {
         }
         let mut pause = FIRST_PAUSE;
         while !self.ending.is_cancelled() {
-            let spent: Vec<WarmRemote> = self.ready().extract_if(.., |warm| warm.is_spent(self.settings.life)).collect();
+            let spent: Vec<WarmRemote> =
+                self.ready().extract_if(.., |warm| warm.is_spent(self.settings.life)).collect();
             // One that dies at once would be made again and again.
             let has_died = spent.iter().any(|warm| warm.connect.has_ended());
             for warm in spent {
@@ -170,7 +167,11 @@ impl WarmPool {
                     continue;
                 }
                 Some(Err(error)) => {
-                    tracing::warn!("a warm remote {} cannot be made: {}", self.settings.label(), chain(&error));
+                    tracing::warn!(
+                        "a warm remote {} cannot be made: {}",
+                        self.settings.label(),
+                        chain(&error)
+                    );
                     Instant::now() + next(&mut pause)
                 }
                 None if has_died => Instant::now() + next(&mut pause),

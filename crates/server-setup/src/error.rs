@@ -49,7 +49,9 @@ pub enum Error {
     RemoteRoot(#[source] remotes::RemoteNameError),
     /// A root is neither a folder here nor a root on a remote.
     #[cfg(all(feature = "remotes", unix))]
-    #[error("--root {root}: there is no such folder here, and no remote of that name; give NAME:/FOLDER of a [remotes.NAME] in the configuration, or KIND:TARGET:/FOLDER")]
+    #[error(
+        "--root {root}: there is no such folder here, and no remote of that name; give NAME:/FOLDER of a [remotes.NAME] in the configuration, or KIND:TARGET:/FOLDER"
+    )]
     NoSuchRoot {
         /// The text, or its beginning.
         root: String,

@@ -161,7 +161,9 @@ const MAX_SHOWN_CHARS: usize = 200;
 fn apply_remote(settings: &mut Settings, flags: &SettingFlags) -> Result<(), Error> {
     let Some(name) = &flags.remote else {
         return match flags.remote_options.first() {
-            Some(option) => Err(Error::RemoteOption { option: option.chars().take(MAX_SHOWN_CHARS).collect() }),
+            Some(option) => {
+                Err(Error::RemoteOption { option: option.chars().take(MAX_SHOWN_CHARS).collect() })
+            }
             None => Ok(()),
         };
     };

@@ -144,7 +144,8 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
         PolicyCheck::new(move |policy| policy::check_exclusions(policy, &caller, &workspace, &effects))
     };
     let approvals = approvals::of_one(&settings, &workspace);
-    let mut host = host(&settings, loaded.policy).approvals(approvals).roots(served_roots(&settings, &workspace));
+    let mut host =
+        host(&settings, loaded.policy).approvals(approvals).roots(served_roots(&settings, &workspace));
     for toolset in toolsets {
         host = host.toolset(toolset);
     }

@@ -149,11 +149,11 @@ pub use prompt_message::{MessageAuthor, PromptMessage};
 pub use remote_effects::RemoteEffects;
 pub use resource::Resource;
 pub use resource_updates::ResourceUpdates;
-pub use routing::{COMMAND_IDS, CallRoutes, RoutedEffects};
 /// The effect of an argument of a tool: the paths, programs or roles that it reaches, declared for policies to judge.
 pub use role_policy::Effect;
 /// The token bucket behind every limit of so many in a span of time.
 pub use role_policy::TokenBucket;
+pub use routing::{COMMAND_IDS, CallRoutes, RoutedEffects};
 #[doc(hidden)]
 pub use schema_file::{schemas_of, stored_schemas};
 pub use selection::{ToolSelection, UnknownSelection};

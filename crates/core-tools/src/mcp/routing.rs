@@ -42,7 +42,9 @@ struct RoutedMachine {
 enum NotRouted {
     #[error("not run: one call works on one machine, and its paths name {0} and {1}; make a call for each")]
     TwoMachines(String, String),
-    #[error("not run: a patch changes files of this machine alone; change the files of {0} with edit_file or write_file")]
+    #[error(
+        "not run: a patch changes files of this machine alone; change the files of {0} with edit_file or write_file"
+    )]
     Patch(String),
     #[error("not run: `{tool}` works on this machine alone, and not on {machine}")]
     LocalTool { tool: &'static str, machine: String },
@@ -294,9 +296,8 @@ mod tests {
     use serde_json::json;
 
     fn routes() -> CallRoutes {
-        let machines = ["box", "ssh:box"].map(|name| {
-            (name.to_owned(), RemoteEffects::new(["/src".to_owned()]))
-        });
+        let machines =
+            ["box", "ssh:box"].map(|name| (name.to_owned(), RemoteEffects::new(["/src".to_owned()])));
         CallRoutes::new(machines, |machine, call: ForwardedCall| async move {
             Ok(Answer::text(format!("{machine} {} {}", call.tool, Value::Object(call.arguments))))
         })
@@ -315,7 +316,11 @@ mod tests {
     #[test]
     fn the_paths_of_a_call_say_where_it_is_made() {
         for (given, machine, there) in [
-            (json!({"paths": ["a", "box:b", "./box:/c"]}), None, json!({"paths": ["a", "box:b", "./box:/c"]})),
+            (
+                json!({"paths": ["a", "box:b", "./box:/c"]}),
+                None,
+                json!({"paths": ["a", "box:b", "./box:/c"]}),
+            ),
             (json!({"paths": "box:/src/a"}), Some(0), json!({"paths": "/src/a"})),
             (
                 json!({"paths": ["box:/a", {"path": "box:~/b", "head": 1}], "other": "box:/c"}),
@@ -345,7 +350,10 @@ mod tests {
             routes().machine_of(&tool, &mut arguments).unwrap()
         };
         let ids = u64::from(COMMAND_IDS);
-        assert_eq!([1, ids - 1, ids + 1, 2 * ids + 7, 3 * ids + 1].map(machine), [None, None, Some(0), Some(1), None]);
+        assert_eq!(
+            [1, ids - 1, ids + 1, 2 * ids + 7, 3 * ids + 1].map(machine),
+            [None, None, Some(0), Some(1), None]
+        );
     }
 
     #[test]

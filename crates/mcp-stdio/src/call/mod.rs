@@ -5,8 +5,8 @@ mod live_display;
 mod parameters;
 
 use crate::error::Error;
-use crate::served_remotes::ServedRemotes;
 use crate::output::{print, print_error};
+use crate::served_remotes::ServedRemotes;
 use crate::terminal::colours;
 use core_tools::mcp::{Answer, CallContext, NoSuchTool};
 pub(crate) use list::tools;

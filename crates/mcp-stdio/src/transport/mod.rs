@@ -16,6 +16,6 @@ mod stdio;
 mod streams;
 mod writer;
 
-pub(crate) use stdio::StdioTransport;
 #[cfg(all(feature = "remotes", unix))]
 pub(crate) use stdio::CloseLine;
+pub(crate) use stdio::StdioTransport;

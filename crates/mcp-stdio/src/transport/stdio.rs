@@ -307,7 +307,9 @@ impl Transport<RoleServer> for StdioTransport {
             };
             match line {
                 Ok(Line::Whole(line)) => {
-                    if let Some(close) = self.close.as_ref().filter(|close| line.trim_ascii_end() == close.line) {
+                    if let Some(close) =
+                        self.close.as_ref().filter(|close| line.trim_ascii_end() == close.line)
+                    {
                         close.closed.cancel();
                         self.client_gone.cancel();
                         return None;

@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::settings::Settings;
 use crate::setup;
 use core_tools::mcp::{
-    Answer, COMMAND_IDS, CallContext, CallRoutes, ForwardedCall, RemoteEffects, RoutedEffects, Tool, ToolError,
-    Toolset,
+    Answer, COMMAND_IDS, CallContext, CallRoutes, ForwardedCall, RemoteEffects, RoutedEffects, Tool,
+    ToolError, Toolset,
 };
 use error_causes::chain;
 use process_runner::Runner;
@@ -292,7 +292,11 @@ impl SharedRemotes {
     }
 
     /// Answers a call of the tool, which the policy has allowed.
-    async fn choose(&self, arguments: &Map<String, Value>, context: &CallContext) -> Result<Answer, ToolError> {
+    async fn choose(
+        &self,
+        arguments: &Map<String, Value>,
+        context: &CallContext,
+    ) -> Result<Answer, ToolError> {
         let name = arguments.get("remote").and_then(Value::as_str).unwrap_or_default();
         let index = self.machines.iter().position(|machine| machine.name == name);
         let found = index.and_then(|index| Some((index, self.machines.get(index)?)));
@@ -328,7 +332,8 @@ impl SharedRemotes {
         if remotes.len() >= MAX_REMOTES {
             remotes.retain(|_, remote| remote.is_in_use());
         }
-        let Some(Machine { settings, .. }) = self.machines.get(machine).filter(|_| remotes.len() < MAX_REMOTES)
+        let Some(Machine { settings, .. }) =
+            self.machines.get(machine).filter(|_| remotes.len() < MAX_REMOTES)
         else {
             return Err(NotChosen::TooMany);
         };
@@ -338,8 +343,7 @@ impl SharedRemotes {
         request.first_command_id = before.saturating_mul(COMMAND_IDS).saturating_add(1);
         let runner = self.runner().map_err(|error| setup(&error))?;
         let slug = caller.principal().map_or_else(|| "local".to_owned(), caller_slug);
-        let remote =
-            Remote::new(settings.clone(), request, remote_options(&self.settings, runner, slug));
+        let remote = Remote::new(settings.clone(), request, remote_options(&self.settings, runner, slug));
         remotes.insert(key, remote.clone());
         Ok(remote)
     }
@@ -360,9 +364,8 @@ fn principal(caller: &Caller) -> String {
 
 /// Describes the machine, in the words of its far end, which are bounded.
 fn describe(prefix: &str, answer: &OpenAnswer) -> String {
-    let shown = |text: &str| -> String {
-        text.chars().filter(|c| !c.is_control()).take(MAX_SHOWN_CHARS).collect()
-    };
+    let shown =
+        |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(MAX_SHOWN_CHARS).collect() };
     let mut text = format!("prefix: {prefix}\n");
     let _ = writeln!(text, "system: {} {}", shown(&answer.system), shown(&answer.architecture));
     if !answer.missing.is_empty() {
