@@ -35,6 +35,7 @@ mod lease;
 mod lost_channel;
 mod making;
 mod opening;
+mod options;
 mod presets;
 mod remote;
 mod settings;
@@ -52,7 +53,8 @@ pub use opening::{
     CLOSE_LINE, InvalidOpening, MAX_OPENING_BYTES, NO_SESSION, OPEN_METHOD, OpenAnswer, OpenRequest,
     OpenSession, Opening,
 };
-pub use remote::{Remote, RemoteCall, RemoteOptions};
+pub use options::RemoteOptions;
+pub use remote::{Remote, RemoteCall};
 pub use settings::{RemoteNameError, RemoteSettings};
 pub use table::TableError;
 pub use template::{MissingValue, TemplateError};

@@ -4,7 +4,7 @@ use crate::binary::{COPY_TIMEOUT, CopiedBinary, copied_binary};
 use crate::commands::{CommandValues, RemoteCommands};
 use crate::error::Error;
 use crate::lease::{Lease, LeaseFolder};
-use crate::remote::RemoteOptions;
+use crate::options::RemoteOptions;
 use crate::settings::RemoteSettings;
 use error_causes::chain;
 use std::time::{Duration, Instant};

@@ -8,57 +8,21 @@ use crate::lease::{Lease, LeaseFolder};
 use crate::lost_channel::{LostChannel, RemoteSession};
 use crate::making::Maker;
 use crate::opening::{OpenAnswer, OpenRequest, OpenSession};
+use crate::options::RemoteOptions;
 use crate::settings::RemoteSettings;
 use crate::warm::{WarmRemote, WarmRemotes};
 use error_causes::chain;
 use process_runner::{CancellationToken, Runner};
 use serde_json::{Map, Value};
 use std::fmt;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-mod watch;
-
 /// The exit code of a shell for a program that is not there (POSIX: 127), and of engines that run one there.
 const NOT_FOUND: [&str; 2] = ["exited with code 127", "exited with code 126"];
-
-/// The parts of a [`Remote`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct RemoteOptions {
-    /// The name of this program.
-    pub program: &'static str,
-    /// Its version.
-    pub version: &'static str,
-    /// The version that both ends must have.
-    /// The name of the caller, as the commands of the kind get it ([`caller_slug`](crate::caller_slug)).
-    pub caller: String,
-    /// Runs the commands of the kind.
-    pub runner: Runner,
-    /// The folder of leases. Without it no kind can be used that creates anything.
-    pub leases: Option<LeaseFolder>,
-    /// The remotes of the configuration, which leases of other servers may name.
-    pub configured: Vec<RemoteSettings>,
-    /// The remotes that were made ahead.
-    pub warm: WarmRemotes,
-}
-
-impl RemoteOptions {
-    /// The options of a program of one local caller.
-    pub fn new(program: &'static str, version: &'static str, runner: Runner) -> Self {
-        Self {
-            program,
-            version,
-            caller: "local".to_owned(),
-            runner,
-            leases: None,
-            configured: Vec::new(),
-            warm: WarmRemotes::default(),
-        }
-    }
-}
 
 /// A remote of one caller. It is connected with the first call, and again after a connection has ended. Cheap to clone.
 #[derive(Clone)]
@@ -69,6 +33,7 @@ pub struct Remote {
 struct SharedRemote {
     settings: RemoteSettings,
     options: RemoteOptions,
+    warm: WarmRemotes,
     /// The first message of the next channel.
     request: StdMutex<OpenRequest>,
     connection: Arc<Mutex<Connection>>,
@@ -117,11 +82,18 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// Creates a remote, which is not connected yet. `request` is the first message to the server there.
-    pub fn new(settings: RemoteSettings, request: OpenRequest, options: RemoteOptions) -> Self {
+    /// Creates a remote, which is not connected yet. `request` is the first message to the server there, and `warm` are those
+    /// that were made ahead.
+    pub fn new(
+        settings: RemoteSettings,
+        request: OpenRequest,
+        options: RemoteOptions,
+        warm: WarmRemotes,
+    ) -> Self {
         let shared = SharedRemote {
             settings,
             options,
+            warm,
             request: StdMutex::new(request),
             connection: Arc::default(),
             is_outdated: AtomicBool::new(false),
@@ -148,7 +120,7 @@ impl Remote {
 
     /// Makes remotes of these settings ahead from now on, as many as they say. To be called in a runtime.
     pub fn start_warm(&self) {
-        self.shared.options.warm.start(&self.shared.settings, &self.shared.options);
+        self.shared.warm.start(&self.shared.settings, &self.shared.options);
     }
 
     /// Calls a tool there, and returns the result as it came: strictly parsed JSON, and nothing else is known of it.
@@ -298,7 +270,7 @@ impl SharedRemote {
             self.end_lease(&mut connection).await;
         }
         if connection.lease.is_none()
-            && let Some(warm) = self.options.warm.take(&self.settings)
+            && let Some(warm) = self.warm.take(&self.settings)
         {
             match self.use_warm(&mut connection, warm).await {
                 Ok(channel) => return Ok(channel),
@@ -418,7 +390,7 @@ impl SharedRemote {
         }
         let channel = Arc::new(channel);
         let answer = channel.answer();
-        tokio::spawn(watch::watch_end(Arc::downgrade(self), Arc::downgrade(&channel), channel.ended(), {
+        tokio::spawn(watch_end(Arc::downgrade(self), Arc::downgrade(&channel), channel.ended(), {
             connection.lease.as_ref().and_then(Lease::remaining_life)
         }));
         tracing::info!(
@@ -465,6 +437,78 @@ impl SharedRemote {
         if let Some(lease) = connection.lease.take() {
             self.maker().destroy(lease).await;
         }
+    }
+}
+
+/// Destroys what was created for a channel once that has ended, or its life is over: nobody may call for a long time. The
+/// next call creates anew.
+async fn watch_end(
+    shared: Weak<SharedRemote>,
+    channel: Weak<Channel>,
+    ended: CancellationToken,
+    life: Option<Duration>,
+) {
+    let life_is_over = async {
+        match life {
+            // A moment later, since the end is a time of another clock.
+            Some(life) => tokio::time::sleep(life + Duration::from_millis(10)).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = ended.cancelled() => {}
+        () = life_is_over => {}
+    }
+    let Some(shared) = shared.upgrade() else { return };
+    let mut connection = shared.connection.lock().await;
+    let is_current =
+        connection.channel.as_ref().is_some_and(|current| Weak::ptr_eq(&Arc::downgrade(current), &channel));
+    if !is_current || shared.ending.is_cancelled() {
+        return;
+    }
+    let Some(channel) = connection.channel.clone() else { return };
+    // A connection that was lost, and not ended here, is made again to what was created.
+    let is_idle_or_over = channel.is_idle() || connection.lease.as_ref().is_some_and(Lease::is_over);
+    // Kept, for its reason: the next call may have to be told what is lost.
+    channel.close("its life is over").await;
+    if is_idle_or_over {
+        shared.end_lease(&mut connection).await;
+        return;
+    }
+    if channel.keeps_state() && !channel.is_closed_here() && shared.settings.grace.is_some() {
+        connection.note_end();
+        drop(connection);
+        resume_in_time(shared).await;
+    }
+}
+
+/// Connects again to a server there on which something runs, before its grace is over: nobody may call in that time.
+///
+/// Boxed: an opened channel is watched by a task that may open another.
+fn resume_in_time(shared: Arc<SharedRemote>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(resume_until_over(shared))
+}
+
+async fn resume_until_over(shared: Arc<SharedRemote>) {
+    const PAUSE: Duration = Duration::from_millis(500);
+    loop {
+        let mut connection = shared.connection.lock().await;
+        let is_over = shared.ending.is_cancelled()
+            || connection.lost.as_ref().is_none_or(|lost| lost.session().is_none());
+        if is_over {
+            return;
+        }
+        match shared.resume(&mut connection).await {
+            // The next call is told.
+            Ok(_) | Err(Error::NoSession) => return,
+            Err(error) => tracing::warn!(
+                "remote {} cannot be reached, and is tried again: {}",
+                shared.settings.label(),
+                chain(&error)
+            ),
+        }
+        drop(connection);
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

@@ -9,7 +9,7 @@ use crate::commands::RemoteCommands;
 use crate::error::Error;
 use crate::lease::Lease;
 use crate::making::Maker;
-use crate::remote::RemoteOptions;
+use crate::options::RemoteOptions;
 use crate::settings::RemoteSettings;
 use error_causes::chain;
 use process_runner::CancellationToken;
@@ -75,8 +75,7 @@ impl WarmRemotes {
         }
         let pool = Arc::new(WarmPool {
             settings: settings.clone(),
-            // Without these remotes, which would keep themselves alive.
-            options: RemoteOptions { caller: CALLER.to_owned(), warm: Self::default(), ..options.clone() },
+            options: RemoteOptions { caller: CALLER.to_owned(), ..options.clone() },
             ready: Mutex::default(),
             taken: Notify::new(),
             ending: CancellationToken::new(),

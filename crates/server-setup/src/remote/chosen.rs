@@ -343,7 +343,8 @@ impl SharedRemotes {
         request.first_command_id = before.saturating_mul(COMMAND_IDS).saturating_add(1);
         let runner = self.runner().map_err(|error| setup(&error))?;
         let slug = caller.principal().map_or_else(|| "local".to_owned(), caller_slug);
-        let remote = Remote::new(settings.clone(), request, remote_options(&self.settings, runner, slug));
+        let options = remote_options(&self.settings, runner, slug);
+        let remote = Remote::new(settings.clone(), request, options, self.settings.warm_remotes.clone());
         remotes.insert(key, remote.clone());
         Ok(remote)
     }

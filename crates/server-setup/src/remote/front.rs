@@ -158,7 +158,8 @@ pub fn connect_for(
     runner: Runner,
 ) -> Result<Remote, Error> {
     let request = open_request(settings, &remote, caller)?;
-    Ok(Remote::new(remote, request, remote_options(settings, runner, slug)))
+    let options = remote_options(settings, runner, slug);
+    Ok(Remote::new(remote, request, options, settings.warm_remotes.clone()))
 }
 
 /// Makes the remotes of the configuration ahead from now on, as many as each says. To be called in a runtime.
@@ -199,7 +200,6 @@ pub(super) fn remote_options(settings: &Settings, runner: Runner, caller: String
     options.leases = lease_folder();
     options.configured.clone_from(&settings.config.remotes);
     options.caller = caller;
-    options.warm = settings.warm_remotes.clone();
     options
 }
 
