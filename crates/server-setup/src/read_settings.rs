@@ -6,16 +6,20 @@ use crate::error::Error;
 #[cfg(all(feature = "sessions", unix))]
 use crate::narrowing::roots_of_session;
 use crate::program::Program;
+#[cfg(all(feature = "remotes", unix))]
+use crate::remote::{self, ChosenParts, ChosenRemotes};
 #[cfg(all(feature = "sessions", unix))]
 use crate::session_identity;
 use crate::settings::Settings;
+#[cfg(all(feature = "remotes", unix))]
+use crate::setup;
 use core_tools::redact::{self, Redactor};
 #[cfg(all(feature = "sessions", unix))]
 use core_tools::sessions::CREDENTIAL_VARIABLE;
 use process_runner::Secrets;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-#[cfg(all(feature = "sessions", unix))]
+#[cfg(all(any(feature = "sessions", feature = "remotes"), unix))]
 use std::sync::Arc;
 
 /// Reads environment and configuration, beneath `flags`. `agent_command` is the command that the agent was started
@@ -142,7 +146,17 @@ fn apply_remote_roots(settings: &mut Settings, texts: &[String]) -> Result<(), E
         settings.remote = Some(roots.remove(0));
         settings.broad_root = None;
     }
-    settings.chosen_remotes = crate::remote::ChosenRemotes::new(settings, roots);
+    // Without those that are being made here.
+    let base = Arc::new(settings.clone());
+    let (for_runner, for_request, for_options) = (Arc::clone(&base), Arc::clone(&base), base);
+    let parts = ChosenParts {
+        selection: setup::selection(settings),
+        warm: settings.warm_remotes.clone(),
+        runner: Box::new(move |max_remotes| remote::runner(&for_runner, max_remotes)),
+        request: Box::new(move |settings, caller| remote::open_request(&for_request, settings, caller)),
+        options: Box::new(move |runner, slug| remote::remote_options(&for_options, runner, slug)),
+    };
+    settings.chosen_remotes = ChosenRemotes::new(roots, &settings.config.remotes, parts);
     Ok(())
 }
 

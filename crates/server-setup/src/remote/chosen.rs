@@ -1,17 +1,15 @@
 //! [`ChosenRemotes`]: the remotes on which a caller works beside the roots, by the paths that it gives: remotes that are
 //! roots, and those that it may choose by the tool `use_remote`.
 
-use super::front::{forward, open_request, remote_options, runner};
+use super::forward::{forward, policy_has_changed};
 use crate::error::Error;
-use crate::settings::Settings;
-use crate::setup;
 use core_tools::mcp::{
     Answer, COMMAND_IDS, CallContext, CallRoutes, ForwardedCall, RemoteEffects, RoutedEffects, Tool,
-    ToolError, Toolset,
+    ToolError, ToolSelection, Toolset,
 };
 use error_causes::chain;
 use process_runner::Runner;
-use remotes::{OpenAnswer, Remote, RemoteSettings, caller_slug};
+use remotes::{OpenAnswer, OpenRequest, Remote, RemoteOptions, RemoteSettings, WarmRemotes, caller_slug};
 use role_policy::{Call, Caller, EffectResolver, LexicalResolver, Refusal, ToolFacts};
 use serde_json::{Map, Value, json};
 use std::collections::{HashMap, HashSet};
@@ -41,7 +39,7 @@ const MAX_SHOWN_CHARS: usize = 200;
 pub struct ChosenRemotes(Arc<SharedRemotes>);
 
 struct SharedRemotes {
-    settings: Settings,
+    parts: ChosenParts,
     /// Runs the commands of the kinds. Made when it is first needed.
     runner: OnceLock<Runner>,
     /// Those that are roots first.
@@ -51,6 +49,20 @@ struct SharedRemotes {
     remotes: Mutex<HashMap<RemoteKey, Remote>>,
     /// The choices that a person has approved.
     approved: Mutex<HashSet<(String, usize)>>,
+}
+
+/// The settings of a server, as far as its remotes need them.
+pub(crate) struct ChosenParts {
+    /// The tools that the server offers.
+    pub(crate) selection: ToolSelection,
+    /// The remotes that are made ahead.
+    pub(crate) warm: WarmRemotes,
+    /// Makes the runner of so many remotes.
+    pub(crate) runner: Box<dyn Fn(usize) -> Result<Runner, Error> + Send + Sync>,
+    /// Returns the first message for a caller.
+    pub(crate) request: Box<dyn Fn(&RemoteSettings, &Caller) -> Result<OpenRequest, Error> + Send + Sync>,
+    /// Returns the options for a caller of this slug.
+    pub(crate) options: Box<dyn Fn(Runner, String) -> RemoteOptions + Send + Sync>,
 }
 
 /// One remote.
@@ -97,12 +109,16 @@ impl fmt::Debug for ChosenRemotes {
 impl ChosenRemotes {
     /// Returns the remotes `roots`, which are roots of the server, and those of the configuration that callers may choose.
     /// None if there are none.
-    pub(crate) fn new(settings: &Settings, roots: Vec<RemoteSettings>) -> Option<Self> {
+    pub(crate) fn new(
+        roots: Vec<RemoteSettings>,
+        configured: &[RemoteSettings],
+        parts: ChosenParts,
+    ) -> Option<Self> {
         let machine = |(name, settings)| Machine { name, settings };
         let mut machines: Vec<Machine> =
             roots.into_iter().map(|remote| machine((remote.path_name(), remote))).collect();
         let count = machines.len();
-        for remote in settings.config.remotes.iter().filter(|remote| remote.is_choosable) {
+        for remote in configured.iter().filter(|remote| remote.is_choosable) {
             // One that is a root already needs no choice.
             if !machines.iter().any(|machine| machine.name == remote.name) {
                 machines.push(machine((remote.name.clone(), remote.clone())));
@@ -112,7 +128,7 @@ impl ChosenRemotes {
             return None;
         }
         Some(Self(Arc::new(SharedRemotes {
-            settings: settings.clone(),
+            parts,
             runner: OnceLock::new(),
             machines,
             roots: count,
@@ -147,7 +163,7 @@ impl ChosenRemotes {
             let at = toolsets.len().saturating_sub(1);
             toolsets.insert(at, self.toolset());
         }
-        let offers_tool = setup::selection(&self.0.settings).offers(&toolsets, TOOL);
+        let offers_tool = self.0.parts.selection.offers(&toolsets, TOOL);
         let routes = self.routes(offers_tool);
         toolsets.into_iter().map(|toolset| toolset.routed(&routes)).collect()
     }
@@ -194,8 +210,8 @@ impl ChosenRemotes {
     pub fn start_warm(&self) -> Result<(), Error> {
         let machines = self.0.machines.iter().filter(|machine| machine.settings.warm > 0);
         for Machine { settings, .. } in machines {
-            let options = remote_options(&self.0.settings, self.0.runner()?, String::new());
-            self.0.settings.warm_remotes.start(settings, &options);
+            let options = (self.0.parts.options)(self.0.runner()?, String::new());
+            self.0.parts.warm.start(settings, &options);
         }
         Ok(())
     }
@@ -203,7 +219,7 @@ impl ChosenRemotes {
     /// Tells all remotes of a policy that was read again.
     pub fn policy_has_changed(&self, path: &Path) {
         for remote in self.0.remotes().values() {
-            super::policy_has_changed(remote, path);
+            policy_has_changed(remote, path);
         }
     }
 
@@ -238,7 +254,7 @@ impl ChosenRemotes {
             }
         }
         // Those that were made ahead are destroyed by the runner as well.
-        self.0.settings.warm_remotes.end(limit).await;
+        self.0.parts.warm.end(limit).await;
         if let Some(runner) = self.0.runner.get() {
             runner.shutdown(grace).await;
         }
@@ -337,14 +353,14 @@ impl SharedRemotes {
         else {
             return Err(NotChosen::TooMany);
         };
-        let mut request = open_request(&self.settings, settings, caller).map_err(|error| setup(&error))?;
+        let mut request = (self.parts.request)(settings, caller).map_err(|error| setup(&error))?;
         // The ids of the machine before end where those of this one begin.
         let before = u32::try_from(machine).unwrap_or(u32::MAX).saturating_add(1);
         request.first_command_id = before.saturating_mul(COMMAND_IDS).saturating_add(1);
         let runner = self.runner().map_err(|error| setup(&error))?;
         let slug = caller.principal().map_or_else(|| "local".to_owned(), caller_slug);
-        let options = remote_options(&self.settings, runner, slug);
-        let remote = Remote::new(settings.clone(), request, options, self.settings.warm_remotes.clone());
+        let options = (self.parts.options)(runner, slug);
+        let remote = Remote::new(settings.clone(), request, options, self.parts.warm.clone());
         remotes.insert(key, remote.clone());
         Ok(remote)
     }
@@ -353,7 +369,7 @@ impl SharedRemotes {
         if let Some(runner) = self.runner.get() {
             return Ok(runner.clone());
         }
-        let made = runner(&self.settings, MAX_REMOTES)?;
+        let made = (self.parts.runner)(MAX_REMOTES)?;
         Ok(self.runner.get_or_init(|| made).clone())
     }
 }

@@ -1,5 +1,6 @@
 //! The server in front of a remote: it judges, limits, masks and records every call, and has it made there.
 
+use super::forward::forward;
 use crate::config::Config;
 use crate::error::Error;
 use crate::program::Program;
@@ -9,17 +10,13 @@ use crate::setup::{self, LocalServer, PolicyCheck};
 use crate::toolsets::{self, Callers};
 use crate::{approvals, audit, identity, policy, protected_files, sessions, trusted_text};
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
-use core_tools::mcp::{Answer, CallForwarder, ForwardedCall, RemoteEffects, ToolError, Toolset};
-use error_causes::chain;
+use core_tools::mcp::{CallForwarder, ForwardedCall, RemoteEffects, Toolset};
 use process_runner::Runner;
 use process_runner::guardian::GuardianProgram;
-use remotes::{LeaseFolder, OnProgress, OpenRequest, Remote, RemoteCall, RemoteOptions, RemoteSettings};
+use remotes::{LeaseFolder, OpenRequest, Remote, RemoteOptions, RemoteSettings};
 use role_policy::{Caller, EffectResolver};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The tools that start what goes on after their call. A connection that is lost afterwards is told of.
-const STARTS_BACKGROUND: [&str; 4] = ["start_command", "new_session", "run_agent_command", "resume"];
 
 /// The name of the program there, if the kind names none.
 const PROGRAM: &str = "mcp-stdio";
@@ -73,40 +70,10 @@ pub fn open_request(
     Ok(request)
 }
 
-/// Tells a remote of a policy that was read again, so that its next connection is judged by it there too. One that is not
-/// trusted holds here alone.
-pub fn policy_has_changed(remote: &Remote, path: &Path) {
-    match trusted_text::read(path) {
-        Ok(text) => remote.change_request(|request| request.policy = Some(text)),
-        Err(error) => {
-            tracing::warn!("the policy of connections to remotes stays as it was: {}", chain(&error));
-        }
-    }
-}
-
 /// Returns what makes calls on `remote`.
 fn forwarder(remote: &Remote) -> CallForwarder {
     let remote = remote.clone();
     CallForwarder::new(move |call: ForwardedCall| forward(remote.clone(), call))
-}
-
-pub(super) async fn forward(remote: Remote, call: ForwardedCall) -> Result<Answer, ToolError> {
-    let ForwardedCall { tool, arguments, context, .. } = call;
-    let name = remote.settings().label();
-    let progress = context.progress.clone();
-    let on_progress: OnProgress = match progress.is_requested() {
-        true => Arc::new(move |text| progress.relay(text)),
-        false => Arc::new(|_| {}),
-    };
-    let starts_background = STARTS_BACKGROUND.contains(&tool);
-    let call = RemoteCall { tool, arguments, cancel: context.cancel.clone(), on_progress, starts_background };
-    let result = remote.call(call).await.map_err(|error| match error {
-        remotes::Error::Cancelled => ToolError::new("cancelled"),
-        error => ToolError::new(format!("remote {name}: {}", chain(&error))),
-    })?;
-    Answer::from_call_result(result).map_err(|error| {
-        ToolError::new(format!("remote {name}: its answer is refused: {error}; the call may have run"))
-    })
 }
 
 /// Tools whose work is done by a remote, and what a host needs beside them.
@@ -193,7 +160,7 @@ pub fn forwarded_tools(
 }
 
 /// Returns the options of a remote for a caller of this slug.
-pub(super) fn remote_options(settings: &Settings, runner: Runner, caller: String) -> RemoteOptions {
+pub(crate) fn remote_options(settings: &Settings, runner: Runner, caller: String) -> RemoteOptions {
     let program = settings.program;
     let name = if program.own_toolset.is_some() { program.name } else { PROGRAM };
     let mut options = RemoteOptions::new(name, program.version, runner);
