@@ -10,7 +10,7 @@ use role_policy::{Caller, Policy, ToolFacts};
 use server_setup::sessions::SessionHandle;
 use server_setup::settings::Settings;
 use server_setup::{
-    approvals, audit, confinement, environment, policy, resources, sessions, setup, toolsets,
+    approvals, audit, confinement, environment, policy, resources, served_paths, sessions, setup, toolsets,
 };
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ impl Workspaces {
             audit.set_confinement(level);
         }
         let full_host = host
-            .effects(setup::effects_of(&settings, effects.clone()))
+            .effects(served_paths::effects_of(&settings, effects.clone()))
             .audit(audit)
             .audit_level(audit_level)
             .multi_tenant(true)
@@ -202,7 +202,11 @@ impl Workspaces {
         let toolsets =
             toolsets::all(&self.settings, &workspace, &self.runner, confine, environment, callers)?;
         let roots = workspace.roots().map(Path::to_owned).collect();
-        Ok(self.full_host.for_workspace(toolsets, setup::effects_of(&self.settings, effects), roots)?)
+        Ok(self.full_host.for_workspace(
+            toolsets,
+            served_paths::effects_of(&self.settings, effects),
+            roots,
+        )?)
     }
 
     /// Returns true if `root` is the real path of a folder in one of the server's roots: a link in a root may lead

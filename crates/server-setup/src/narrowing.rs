@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::resources::workspace_of;
+use crate::served_paths::{effects_of, served_roots};
 use crate::sessions::SessionHandle;
 use crate::settings::Settings;
-use crate::setup::{effects_of, served_roots};
 use crate::toolsets::{self, Callers};
 use crate::{confinement, environment, policy};
 use core_tools::mcp::{Host, WorkspaceEffects};

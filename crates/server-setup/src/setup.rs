@@ -7,6 +7,7 @@ use crate::instructions::instructions;
 use crate::narrowing::RootNarrowing;
 use crate::program::Program;
 use crate::resources::{runner, workspace};
+use crate::served_paths::{effects_of, served_roots};
 use crate::sessions::{self, SessionHandle};
 use crate::settings::Settings;
 use crate::toolsets::{self, Callers};
@@ -15,10 +16,9 @@ use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{
     AuditLevel, Connection, Host, HostBuilder, HostLimits, ToolSelection, WorkspaceEffects,
 };
-use core_tools::workspace::Workspace;
 use process_runner::Runner;
-use role_policy::{Caller, EffectResolver, Policy, ToolFacts};
-use std::path::{Path, PathBuf};
+use role_policy::{Caller, Policy, ToolFacts};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -180,31 +180,6 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
         warm_remotes,
         narrowing: Some(narrowing),
     })
-}
-
-/// Returns the folders that a host shows its callers: those of `workspace`, and the roots on remotes.
-pub fn served_roots(settings: &Settings, workspace: &Workspace) -> Vec<PathBuf> {
-    let roots = workspace.roots().map(Path::to_owned);
-    #[cfg(all(feature = "remotes", unix))]
-    let roots = roots.chain(settings.chosen_remotes.iter().flat_map(crate::remote::ChosenRemotes::roots));
-    #[cfg(not(all(feature = "remotes", unix)))]
-    let _ = settings;
-    roots.collect()
-}
-
-/// Returns what judges the paths in arguments: `effects` those on this machine, and the paths on remotes by their text.
-pub fn effects_of(
-    settings: &Settings,
-    effects: impl EffectResolver + Send + Sync + 'static,
-) -> Arc<dyn EffectResolver + Send + Sync> {
-    let here: Arc<dyn EffectResolver + Send + Sync> = Arc::new(effects);
-    #[cfg(all(feature = "remotes", unix))]
-    if let Some(chosen) = &settings.chosen_remotes {
-        return Arc::new(chosen.effects(here));
-    }
-    #[cfg(not(all(feature = "remotes", unix)))]
-    let _ = settings;
-    here
 }
 
 /// Returns the builder of a host with the limits and the selection of `settings`, as yet without tools.
