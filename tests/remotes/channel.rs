@@ -8,9 +8,9 @@ use std::time::Duration;
 /// A line of a shell that answers the first message as a server would, and then runs `then`. `$line` is the message.
 fn liar(answer: &str, then: &str) -> String {
     let id = r#"$(printf %s "$line" | sed 's/.*"id":"\([^"]*\)".*/\1/')"#;
-    let version = env!("CARGO_PKG_VERSION");
-    let answer = answer.replace("VERSION", version).replace('"', "\\\"");
-    format!("read -r line; id={id}; echo \"{answer}\" | sed \"s/ID/$id/\"; {then}")
+    let version = r#"$(printf %s "$line" | sed 's/.*"version":"\([^"]*\)".*/\1/')"#;
+    let answer = answer.replace("VERSION", "$version").replace('"', "\\\"");
+    format!("read -r line; id={id}; version={version}; echo \"{answer}\" | sed \"s/ID/$id/\"; {then}")
 }
 
 const HONEST: &str =
@@ -62,6 +62,21 @@ fn a_server_of_another_version_is_refused_by_name() {
         error.contains("9.9.9") && error.contains(env!("CARGO_PKG_VERSION")) && error.contains("copy_binary"),
         "{error}"
     );
+}
+
+#[test]
+fn another_build_of_the_same_version_is_refused_by_its_hash() {
+    let machines = Machines::with([("a.txt", "there\n")]);
+    let program = server().display();
+    let by = |edit: &str| format!("{program} remote-server | sed -u '1s/{edit}/'");
+    let mut same = Wire::connect(machines.command_by(&machines.remote_by(&by("no/no"))), Era::Modern);
+    assert!(same.text("read_file", json!({"path": "a.txt"})).contains("there"));
+    // The answer of the far end names another build of this version.
+    let edit = by("+[0-9a-f]*/+0123456789abcdef");
+    let mut other = Wire::connect(machines.command_by(&machines.remote_by(&edit)), Era::Modern);
+    let error = other.failure("read_file", json!({"path": "a.txt"}));
+    let there = format!("{}+0123456789abcdef", env!("CARGO_PKG_VERSION"));
+    assert!(error.contains(&there) && error.contains("copy_binary"), "{error}");
 }
 
 #[test]

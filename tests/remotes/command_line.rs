@@ -39,6 +39,21 @@ fn what_is_wrong_with_a_remote_is_an_error_that_names_the_nearest() {
 }
 
 #[test]
+fn an_error_repeats_no_long_target() {
+    let machines = Machines::with([]);
+    let long = "x".repeat(50_000);
+    for remote in [format!("sh:{long}"), format!("{long}:x"), long.clone(), format!("sh:exit 3:/{long}")] {
+        let mut command = machines.command_by(&remote);
+        let (code, text, error) = output(command.args(["call", "read_file", r#"{"path": "a.txt"}"#]));
+        let said = text + &error;
+        assert!(code != 0 && said.contains("characters)"), "{code}: {}", said.len());
+        assert!(said.len() < 4_000, "{} bytes", said.len());
+    }
+    let (code, _, error) = output(machines.command().args(["--remote-option", &long, "tools"]));
+    assert!(code == 2 && error.len() < 2_000, "{code}: {} bytes", error.len());
+}
+
+#[test]
 fn a_configuration_that_was_found_names_no_remotes() {
     let machines = Machines::with([]);
     machines.front.write("coretools.toml", "[remotes.box]\nconnect = ['touch', '/tmp/x']\n");

@@ -3,6 +3,7 @@
 use crate::far_end::{FarEnd, run, tools_project};
 use crate::fixtures::containers::Engine;
 use crate::fixtures::slurm;
+use crate::random::Random;
 use integration_tests::{alive, command_line, unique_seconds, wait_until, wait_until_gone};
 use rustix::process::Signal;
 use serde_json::json;
@@ -13,15 +14,26 @@ use std::time::{Duration, Instant};
 /// of what it connects to.
 const MOMENTS: [u64; 12] = [1, 20, 45, 70, 110, 170, 230, 300, 400, 550, 750, 1000];
 
+/// The crashes at random moments, in all: 200 in the third tier.
+const RANDOM_CRASHES: usize = if cfg!(feature = "stress") { 200 } else { 16 };
+
+/// The crashes that are tried at the same time, each with an engine of its own.
+const AT_ONCE: usize = 4;
+
 /// A far end that is made by `engine.sh`, in the folder `made` of its project.
 fn made_by_a_script() -> FarEnd {
+    made_with("")
+}
+
+/// The same, with more keys of the remote.
+fn made_with(keys: &str) -> FarEnd {
     let project = tools_project();
     let engine = concat!(env!("CARGO_MANIFEST_DIR"), "/remotes/engine.sh");
     let folder = project.path().parent().unwrap().join(format!("made-{}", unique_seconds()));
     let engine_command =
         |what: &str| format!("['sh', '{engine}', '{}', '{what}', '{{lease}}']", folder.display());
     let text = format!(
-        "connect = ['mcp-stdio', 'remote-server']\nroots = ['{}']\ncreate = {}\ndestroy = {}\nlist = {}\ncreate_timeout_s = 2\n",
+        "connect = ['mcp-stdio', 'remote-server']\nroots = ['{}']\ncreate = {}\ndestroy = {}\nlist = {}\ncreate_timeout_s = 2\n{keys}",
         project.path().display(),
         engine_command("create"),
         engine_command("destroy"),
@@ -60,6 +72,80 @@ fn nothing_is_left(far_end: &mut FarEnd, mark: &str) {
 #[test]
 fn nothing_is_left_of_a_server_that_is_killed_at_any_moment() {
     kill_the_front(made_by_a_script(), &MOMENTS);
+}
+
+/// The process that dies in a crash.
+#[derive(Clone, Copy, Debug)]
+enum Victim {
+    Front,
+    FarEnd,
+    Both,
+}
+
+/// One crash: of one or two processes, by a signal, at some moment of the life of a server in front.
+fn crash(random: &mut Random, far_end: &mut FarEnd) {
+    let victim = random.choose(&[Victim::Front, Victim::FarEnd, Victim::Both]);
+    let signal = random.choose(&[Signal::KILL, Signal::KILL, Signal::TERM]);
+    let moment = Duration::from_millis(random.below(1200));
+    let mark = unique_seconds();
+    let crash = format!("{victim:?} by {signal:?} after {moment:?}");
+    let mut wire = far_end.connect();
+    let started = Instant::now();
+    let tool = random.choose(&["run_command", "start_command"]);
+    wire.ask("tools/call", json!({"name": tool, "arguments": {"command": ["sleep", mark]}}));
+    std::thread::sleep(moment.saturating_sub(started.elapsed()));
+    let front = wire.pid();
+    let far = far_servers(front);
+    let victims = match victim {
+        Victim::Front => vec![front],
+        Victim::FarEnd => far,
+        Victim::Both => far.into_iter().chain([front]).collect(),
+    };
+    for pid in victims {
+        // It may have ended, or not have begun.
+        if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+    if matches!(victim, Victim::FarEnd) {
+        // The server in front lives on, and ends as it should.
+        wire.close_input();
+        wire.wait(Duration::from_secs(25));
+    } else {
+        drop(wire);
+    }
+    let left = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| nothing_is_left(far_end, &mark)));
+    assert!(left.is_ok(), "something is left of a crash of {crash}");
+}
+
+#[test]
+fn nothing_is_left_of_crashes_at_random_moments() {
+    let mut random = Random::seeded("crashes");
+    let threads: Vec<_> = (0..AT_ONCE)
+        .map(|number| {
+            let mut random = random.split();
+            std::thread::spawn(move || {
+                // One of them has remotes that are made ahead.
+                let mut far_end = made_with(if number == 0 { "warm = 1\n" } else { "" });
+                for _ in 0..RANDOM_CRASHES / AT_ONCE {
+                    crash(&mut random, &mut far_end);
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn no_container_of_podman_is_left_of_random_crashes() {
+    let Some(engine) = Engine::podman() else { return };
+    let mut random = Random::seeded("crashes with podman");
+    let mut far_end = engine.with_image_only("create_timeout_s = 3\n");
+    for _ in 0..if cfg!(feature = "stress") { 20 } else { 2 } {
+        crash(&mut random, &mut far_end);
+    }
 }
 
 #[test]

@@ -90,3 +90,46 @@ fn a_caller_is_told_to_a_remote_by_its_roles_alone() {
     let listed = String::from_utf8(server.tokens(&["list"]).stdout).unwrap();
     assert!(listed.contains("remote box"), "{listed}");
 }
+
+#[test]
+fn each_caller_gets_a_warm_remote_that_nobody_has_used() {
+    let machines = Machines { front: Project::empty(), there: Project::empty() };
+    let made = machines.there.path();
+    let text = format!(
+        "[remotes.box]\nconnect = ['sh', '-c', 'cd \"$0\" && exec {} remote-server', '{1}/{{lease}}']\n\
+         create = ['mkdir', '{1}/{{lease}}']\ndestroy = ['rm', '-rf', '{1}/{{lease}}']\nlist = ['ls', '{1}']\nwarm = 2\n",
+        server().display(),
+        made.display(),
+    );
+    machines.front.write("remotes.toml", &text);
+    let config = machines.front.join("remotes.toml").display().to_string();
+    let served = machines.front.join("served");
+    std::fs::create_dir_all(&served).unwrap();
+    let arguments = ["--config", &config, "--root", &served.display().to_string()];
+    let mut server = HttpServer::start(&machines.front, &arguments);
+    let count = |expected: usize| {
+        wait_until(Duration::from_secs(20), &format!("{expected} are made"), || {
+            std::fs::read_dir(made).unwrap().count() == expected
+        });
+    };
+    count(2);
+    let mut folders = Vec::new();
+    for (number, name) in ["ada", "bob", "carol"].into_iter().enumerate() {
+        let token = token(&server, &machines, name);
+        let mut client = server.connect(&token, Era::Modern);
+        let folder = client.call("run_command", json!({"command": "pwd"})).to_string();
+        assert!(!folders.contains(&folder), "{folder} was given to two callers");
+        folders.push(folder);
+        // Nothing of another caller is in it.
+        let listed = client.text("list_directory", json!({"path": "."}));
+        assert!(!listed.contains("mark"), "{listed}");
+        client.text("write_file", json!({"path": "mark.txt", "content": name}));
+        count(2 + number + 1);
+    }
+    // What a caller leaves is destroyed, and not made warm again.
+    assert!(server.tokens(&["revoke", "ada"]).status.success());
+    count(4);
+    server.signal(rustix::process::Signal::TERM);
+    server.wait(Duration::from_secs(25));
+    assert_eq!(std::fs::read_dir(made).unwrap().count(), 0);
+}

@@ -169,3 +169,105 @@ fn a_life_that_is_over_ends_with_what_was_created() {
     client.wait(Duration::from_secs(10));
     assert_eq!((engine.made(), engine.written_down()), (0, 0));
 }
+
+/// Waits until so many leases are written down and so many things are made.
+fn wait_for_both(engine: &Engine, count: usize) {
+    integration_tests::wait_until(Duration::from_secs(20), &format!("{count} are made"), || {
+        (engine.made(), engine.written_down()) == (count, count)
+    });
+}
+
+#[test]
+fn warm_remotes_are_made_ahead_and_replaced_and_end_with_the_server() {
+    let engine = Engine::new();
+    let mut client = Wire::connect(engine.command("sleep 0.2; touch \"$0\"", "warm = 2"), Era::Modern);
+    // Before any call.
+    wait_for_both(&engine, 2);
+    assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
+    // One was given away, and another takes its place.
+    wait_for_both(&engine, 3);
+    client.close_input();
+    client.wait(Duration::from_secs(20));
+    assert_eq!((engine.made(), engine.written_down()), (0, 0));
+}
+
+#[test]
+fn warm_remotes_of_a_killed_server_are_found_and_destroyed() {
+    let engine = Engine::new();
+    let mut client = Wire::connect(engine.command("touch \"$0\"", "warm = 3"), Era::Modern);
+    wait_for_both(&engine, 3);
+    client.signal(rustix::process::Signal::KILL);
+    client.wait(Duration::from_secs(5));
+    assert_eq!((engine.made(), engine.written_down()), (3, 3));
+    let mut reap = engine.machines.front.server();
+    let (code, text, error) = output(
+        reap.arg("--config").arg(engine.machines.front.join("remotes.toml")).args(["remotes", "reap"]),
+    );
+    assert!(code == 0 && text.matches("coretools-").count() == 3, "{text}{error}");
+    assert_eq!((engine.made(), engine.written_down()), (0, 0));
+}
+
+#[test]
+fn a_warm_remote_that_dies_or_grows_old_is_destroyed_and_another_takes_its_place() {
+    let engine = Engine::new();
+    let mut client = Wire::connect(engine.command("touch \"$0\"", "warm = 1\nlife_s = 4"), Era::Modern);
+    let names = || -> Vec<_> {
+        std::fs::read_dir(&engine.made).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    wait_for_both(&engine, 1);
+    let first = names();
+    integration_tests::wait_until(Duration::from_secs(20), "an old one is replaced", || {
+        let now = names();
+        !now.is_empty() && now != first
+    });
+    assert!(client.text("read_file", json!({"path": "a.txt"})).contains("there"));
+    client.close_input();
+    client.wait(Duration::from_secs(20));
+    assert_eq!((engine.made(), engine.written_down()), (0, 0));
+}
+
+#[test]
+fn a_kind_that_needs_its_caller_has_no_warm_remotes() {
+    let engine = Engine::new();
+    let mut command = engine.command("touch \"$0\"", "warm = 1");
+    let path = engine.machines.front.join("remotes.toml");
+    let text = std::fs::read_to_string(&path).unwrap().replace("{lease}'", "{lease}{caller}'");
+    std::fs::write(&path, text).unwrap();
+    let (code, _, error) = output(command.arg("tools"));
+    assert!(code == 2 && error.contains("before their callers are known"), "{error}");
+}
+
+#[test]
+fn the_program_itself_is_copied_once_and_again_when_it_is_gone() {
+    use std::os::unix::fs::MetadataExt;
+    let machines = Machines::with([("a.txt", "there\n")]);
+    let cache = machines.there.join("cache");
+    // As the kind `ssh` does it: written beside, checked by its hash, and renamed.
+    let copy = r#"mkdir -p "$(dirname "$0")" && cat > "$0.new" && echo "$1  $0.new" | sha256sum -c >/dev/null && chmod 755 "$0.new" && mv "$0.new" "$0""#;
+    let text = format!(
+        "[remotes.box]\nconnect = ['sh', '-c', 'exec \"$0\" remote-server', '{{binary}}']\n\
+         copy = ['sh', '-c', '''{copy}''', '{{binary}}', '{{sha256}}']\ncache = '{}'\ncopy_binary = true\nroots = ['{}']\n",
+        cache.display(),
+        machines.there.path().display(),
+    );
+    let call = || {
+        let mut command = machines.configured("box", &text);
+        let (code, text, error) = output(command.args(["call", "read_file", r#"{"path": "a.txt"}"#]));
+        assert!(code == 0 && text.contains("there"), "{text}{error}");
+        let files: Vec<PathBuf> =
+            std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        files[0].clone()
+    };
+    let copied = call();
+    let digest = output(std::process::Command::new("sha256sum").arg(&copied)).1;
+    let hash = copied.to_str().unwrap().rsplit('-').next().unwrap().to_owned();
+    assert!(digest.starts_with(&hash), "{digest}: {hash}");
+    let length = |path: &std::path::Path| std::fs::metadata(path).unwrap().len();
+    assert_eq!(length(&copied), length(server()));
+    // It is there now, and is not copied again.
+    let inode = std::fs::metadata(&copied).unwrap().ino();
+    assert_eq!(std::fs::metadata(call()).unwrap().ino(), inode);
+    std::fs::remove_file(&copied).unwrap();
+    assert_eq!(length(&call()), length(server()));
+}

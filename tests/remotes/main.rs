@@ -13,16 +13,20 @@
 
 mod calls;
 mod channel;
+mod chosen;
 mod command_line;
 mod crash;
 mod engines;
 mod far_end;
 mod fixtures;
+mod grace;
 mod hostile;
 mod http;
 mod leases;
 mod loss;
 mod policy;
+mod random;
+mod soak;
 
 use integration_tests::{Era, Project, Wire, server};
 use std::path::Path;

@@ -19,7 +19,7 @@ use std::time::Duration;
 const MAX_REMOTES: usize = 4096;
 
 /// The time that an engine has to destroy what was created, when a caller may call no more and when the server ends.
-const DESTROY_LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const DESTROY_LIMIT: Duration = Duration::from_secs(20);
 
 /// The error of a caller whose remote cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -148,8 +148,14 @@ impl RemoteHosts {
         }
     }
 
-    /// Ends all remotes at once.
-    pub(crate) async fn shutdown(&self, grace: Duration) {
+    /// Makes the remotes of the configuration ahead from now on, as many as each says.
+    pub(crate) fn start_warm(&self, settings: &Settings) {
+        remote::start_warm(settings, &self.runner);
+    }
+
+    /// Ends all remotes at once, and those that were made ahead.
+    pub(crate) async fn shutdown(&self, settings: &Settings, grace: Duration) {
+        settings.warm_remotes.end(DESTROY_LIMIT).await;
         let ended: Vec<RemoteSlot> = std::mem::take(&mut *self.lock()).into_values().collect();
         let ending: Vec<_> = ended
             .iter()

@@ -2,7 +2,7 @@
 
 use crate::auth::principal::Principal;
 #[cfg(feature = "remotes")]
-use crate::remote_hosts::{RemoteHostError, RemoteHosts};
+use crate::remote_hosts::{DESTROY_LIMIT, RemoteHostError, RemoteHosts};
 use core_tools::mcp::{AuditLevel, Host, HostError, WorkspaceEffects};
 use core_tools::workspace::Workspace;
 use process_runner::Runner;
@@ -10,11 +10,13 @@ use role_policy::{Caller, Policy, ToolFacts};
 use server_setup::sessions::SessionHandle;
 use server_setup::settings::Settings;
 use server_setup::{
-    approvals, audit, confinement, environment, policy, resources, sessions, setup, toolsets,
+    approvals, audit, confinement, environment, policy, resources, served_paths, sessions, setup, toolsets,
 };
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+#[cfg(feature = "remotes")]
+use std::time::Duration;
 
 /// The tool hosts, one for each choice of roots. The relative paths of a caller begin in its first root, and the programs
 /// that it runs reach its roots and no others.
@@ -59,6 +61,11 @@ pub(crate) enum WorkspacesError {
     #[error("more than {MAX_CHOICES} choices of roots")]
     TooManyChoices,
     #[cfg(feature = "remotes")]
+    #[error(
+        "--root: a server of several callers has no root on a remote; give tokens a remote, or set `choosable = true`"
+    )]
+    RemoteRoot,
+    #[cfg(feature = "remotes")]
     #[error(transparent)]
     Remote(#[from] RemoteHostError),
     #[cfg(not(feature = "remotes"))]
@@ -74,6 +81,12 @@ impl Workspaces {
         settings: Settings,
         reread: impl Fn() -> Result<Settings, server_setup::Error> + Send + Sync + 'static,
     ) -> Result<Self, WorkspacesError> {
+        #[cfg(feature = "remotes")]
+        if settings.remote.is_some()
+            || settings.chosen_remotes.as_ref().is_some_and(|chosen| chosen.roots().next().is_some())
+        {
+            return Err(WorkspacesError::RemoteRoot);
+        }
         let workspace = Arc::new(resources::workspace(&settings)?.for_remote_callers());
         let runner = resources::runner(&settings)?;
         let facts = toolsets::facts(&settings, &workspace, &runner)?;
@@ -101,7 +114,7 @@ impl Workspaces {
             audit.set_confinement(level);
         }
         let full_host = host
-            .effects(Arc::new(effects.clone()))
+            .effects(served_paths::effects_of(&settings, effects.clone()))
             .audit(audit)
             .audit_level(audit_level)
             .multi_tenant(true)
@@ -189,7 +202,11 @@ impl Workspaces {
         let toolsets =
             toolsets::all(&self.settings, &workspace, &self.runner, confine, environment, callers)?;
         let roots = workspace.roots().map(Path::to_owned).collect();
-        Ok(self.full_host.for_workspace(toolsets, Arc::new(effects), roots)?)
+        Ok(self.full_host.for_workspace(
+            toolsets,
+            served_paths::effects_of(&self.settings, effects),
+            roots,
+        )?)
     }
 
     /// Returns true if `root` is the real path of a folder in one of the server's roots: a link in a root may lead
@@ -216,11 +233,41 @@ impl Workspaces {
         std::iter::once(self.full_host.clone()).chain(narrowed).collect()
     }
 
+    /// Makes the remotes of the configuration ahead from now on, as many as each says.
+    #[cfg(feature = "remotes")]
+    pub(crate) fn start_warm_remotes(&self) {
+        self.remotes.start_warm(&self.settings);
+    }
+
+    /// Ends the remotes of all callers at once.
+    #[cfg(feature = "remotes")]
+    pub(crate) async fn end_remotes(&self, grace: Duration) {
+        let chosen = async {
+            if let Some(chosen) = &self.settings.chosen_remotes {
+                chosen.end(DESTROY_LIMIT, grace).await;
+            }
+        };
+        tokio::join!(self.remotes.shutdown(&self.settings, grace), chosen);
+    }
+
+    /// Tells the remotes of all callers of a policy that was read again.
+    #[cfg(feature = "remotes")]
+    pub(crate) fn policy_has_changed(&self, path: &Path) {
+        self.remotes.policy_has_changed(path);
+        if let Some(chosen) = &self.settings.chosen_remotes {
+            chosen.policy_has_changed(path);
+        }
+    }
+
     /// Ends the programs that `principal` has running in the background.
     pub(crate) fn end_programs(&self, principal: &str) {
         self.hosts().iter().for_each(|host| host.release_caller(principal));
         #[cfg(feature = "remotes")]
         self.remotes.release(principal);
+        #[cfg(feature = "remotes")]
+        if let Some(chosen) = &self.settings.chosen_remotes {
+            chosen.release(principal, DESTROY_LIMIT);
+        }
     }
 }
 

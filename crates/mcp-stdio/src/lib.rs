@@ -34,6 +34,8 @@ mod doctor;
 mod error;
 #[cfg(all(feature = "hooks", target_os = "linux"))]
 mod exec;
+#[cfg(all(feature = "remotes", unix))]
+mod far_session;
 #[cfg(feature = "hooks")]
 mod hook;
 mod index;
@@ -47,6 +49,9 @@ mod remote_server;
 #[cfg(all(feature = "remotes", unix))]
 mod remotes;
 mod serve;
+#[cfg(all(feature = "remotes", unix))]
+mod serve_session;
+mod served_remotes;
 #[cfg(all(feature = "sessions", unix))]
 mod session;
 mod terminal;
@@ -122,6 +127,10 @@ fn check_remote(cli: &Cli) -> Result<(), Error> {
     match cli.options.remote() {
         Some(_) if !works_there => Err(Error::Argument(
             "--remote: this subcommand works on this machine alone; serving, `call` and `tools` take a remote".to_owned(),
+        )),
+        None if !works_there && cli.options.roots.iter().any(|root| read_settings::is_remote_root(root)) => Err(Error::Argument(
+            "--root: this subcommand works on this machine alone; serving, `call` and `tools` take a root on a remote"
+                .to_owned(),
         )),
         _ => Ok(()),
     }

@@ -1,5 +1,6 @@
 //! Serving: until the client goes or a signal comes, and then down with everything that was started.
 
+use crate::served_remotes::ServedRemotes;
 use crate::transport::StdioTransport;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The time that commands have to end by themselves once the server ends.
-const COMMAND_GRACE: Duration = Duration::from_millis(250);
+pub(crate) const COMMAND_GRACE: Duration = Duration::from_millis(250);
 
 /// The time from the signal or the end of input to the end of the process: a client waits for about a second before it
 /// kills. What has not ended by then is left to the guardian, which outlives this process. A client that still reads answers
@@ -26,17 +27,13 @@ pub(crate) async fn serve(server: LocalServer) -> ExitCode {
     // A task of its own, so that a signal is seen while the connection is still being made.
     let signals = tokio::spawn(cancel_on_signal(ending.clone()));
     let runner = server.runner.clone();
-    let shutdown_limit = shutdown_limit(&server);
+    ServedRemotes::of(&server).start_warm();
     let reloads = server.policy_file.clone().map(|path| {
         let host = server.host.clone();
-        #[cfg(all(feature = "remotes", unix))]
-        let remote = server.remote.clone().map(|remote| (remote, path.clone()));
+        let (remotes, changed) = (ServedRemotes::of(&server), path.clone());
         let apply = move |policy| {
             host.replace_policy(policy);
-            #[cfg(all(feature = "remotes", unix))]
-            if let Some((remote, path)) = &remote {
-                server_setup::remote::policy_has_changed(remote, path);
-            }
+            remotes.policy_has_changed(&changed);
         };
         let policy_check = server.policy_check.clone();
         let check = move |policy: &_| policy_check.check(policy);
@@ -46,15 +43,11 @@ pub(crate) async fn serve(server: LocalServer) -> ExitCode {
     let commands_ended = {
         let ending = ending.clone();
         let sessions = server.sessions.clone();
-        #[cfg(all(feature = "remotes", unix))]
-        let remote = server.remote.clone();
+        let remotes = ServedRemotes::of(&server);
         tokio::spawn(async move {
             ending.cancelled().await;
             // First: what was created is destroyed by commands.
-            #[cfg(all(feature = "remotes", unix))]
-            if let Some(remote) = remote {
-                remote.end(shutdown_limit).await;
-            }
+            remotes.end(shutdown_limit(&remotes), COMMAND_GRACE).await;
             #[cfg(all(feature = "sessions", unix))]
             tokio::join!(runner.shutdown(COMMAND_GRACE), sessions.shutdown(COMMAND_GRACE));
             #[cfg(not(all(feature = "sessions", unix)))]
@@ -67,9 +60,11 @@ pub(crate) async fn serve(server: LocalServer) -> ExitCode {
     let transport = StdioTransport::new(ending.clone());
     let shutdown_deadline = {
         let (ending, progress) = (ending.clone(), transport.write_progress());
+        let remotes = ServedRemotes::of(&server);
         async move {
             ending.cancelled().await;
-            tokio::time::sleep(shutdown_limit.saturating_sub(LAST_READ)).await;
+            // Asked only now: a caller may have chosen remotes meanwhile.
+            tokio::time::sleep(shutdown_limit(&remotes).saturating_sub(LAST_READ)).await;
             progress.stalled(LAST_READ).await;
         }
     };
@@ -118,16 +113,10 @@ pub(crate) async fn serve(server: LocalServer) -> ExitCode {
 
 /// Returns the time from the signal or the end of input to the end of the process. Destroying what was created for a remote
 /// may take longer than ending commands; if the client does not wait, the next server destroys it.
-fn shutdown_limit(server: &LocalServer) -> Duration {
+fn shutdown_limit(remotes: &ServedRemotes) -> Duration {
     /// The time that an engine has to destroy a container or to cancel a job.
-    #[cfg(all(feature = "remotes", unix))]
     const DESTROY_LIMIT: Duration = Duration::from_secs(20);
-    #[cfg(all(feature = "remotes", unix))]
-    if server.remote.as_ref().is_some_and(|remote| remote.settings().kind.has_lease()) {
-        return DESTROY_LIMIT;
-    }
-    let _ = server;
-    SHUTDOWN_LIMIT
+    if remotes.have_leases() { DESTROY_LIMIT } else { SHUTDOWN_LIMIT }
 }
 
 /// Cancels `ending` at the first signal that asks a process to end.

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::settings::RemoteSettings;
+use crate::shown::shown;
 use crate::template::{CommandTemplate, Placeholder, TemplateValues};
 use process_runner::{Command, EnvPolicy, Limits, Output, Runner, Stdin, Termination};
 use std::ffi::OsString;
@@ -27,6 +28,9 @@ const VARIABLES: [&str; 13] = [
 
 /// The bytes of output that are kept for messages.
 const KEPT_BYTES: usize = 4096;
+
+/// The characters of a line of output that a message repeats.
+const MAX_LINE_CHARS: usize = 300;
 
 /// A command with its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +90,7 @@ impl RemoteCommands {
         };
         let optional = |template: &Option<CommandTemplate>| template.as_ref().map(expand).transpose();
         let commands = &kind.commands;
-        let connect = commands.connect.as_ref().ok_or_else(|| Error::NoConnect(settings.name.clone()))?;
+        let connect = commands.connect.as_ref().ok_or_else(|| Error::NoConnect(settings.label()))?;
         // Only a copy needs the values of a copy.
         let with_copy = |template| if settings.copy_binary { optional(template) } else { Ok(None) };
         Ok(Self {
@@ -147,7 +151,7 @@ impl RemoteCommand {
     /// Returns program and first argument, for messages.
     pub(crate) fn shown(&self) -> String {
         // The other arguments may hold secrets, such as the value of an option.
-        self.arguments.iter().take(2).map(String::as_str).collect::<Vec<_>>().join(" ")
+        self.arguments.iter().take(2).map(|argument| shown(argument)).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -157,7 +161,9 @@ pub(crate) fn outcome(output: &Output) -> String {
     let stderr = output.stderr.text();
     // A command that printed no error may have told the reason on standard output.
     let printed = if stderr.trim().is_empty() { output.stdout.text() } else { stderr };
-    let lines: Vec<&str> = printed.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let shown = |line: &str| line.chars().take(MAX_LINE_CHARS).collect::<String>();
+    let lines: Vec<String> =
+        printed.lines().map(str::trim).filter(|line| !line.is_empty()).map(shown).collect();
     let last = lines[lines.len().saturating_sub(3)..].join("; ");
     if !last.is_empty() {
         text.push_str(": ");

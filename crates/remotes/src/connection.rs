@@ -3,7 +3,8 @@
 use crate::binary::CopiedBinary;
 use crate::channel::Channel;
 use crate::lease::Lease;
-use error_causes::chain;
+use crate::lost_channel::{LostChannel, RemoteSession};
+use crate::making::destroy;
 use process_runner::{CancellationToken, Runner};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -13,18 +14,35 @@ use tokio::sync::Mutex;
 #[derive(Default)]
 pub(crate) struct Connection {
     pub(crate) channel: Option<Arc<Channel>>,
+    /// The session of the channel there.
+    pub(crate) session: Option<RemoteSession>,
+    /// The channel before, if it was lost and nobody was told yet.
+    pub(crate) lost: Option<LostChannel>,
     pub(crate) lease: Option<Lease>,
     pub(crate) copied: Option<CopiedBinary>,
 }
 
 impl Connection {
+    /// Notes that the channel has ended.
+    pub(crate) fn note_end(&mut self) {
+        if let Some(channel) = self.channel.take() {
+            self.lost = Some(LostChannel::new(&channel, self.session.take()));
+        }
+    }
+
     /// Destroys what was created. If that fails, the lease stays written down.
     pub(crate) async fn end_lease(&mut self, runner: &Runner) {
         let Some(lease) = self.lease.take() else { return };
-        let id = lease.id().to_owned();
-        if let Err(error) = lease.end(runner).await {
-            tracing::error!("{id} could not be destroyed, and stays written down: {}", chain(&error));
+        if let Some(lost) = &mut self.lost {
+            // The server there ends with what was created.
+            lost.note_end_of_session();
         }
+        destroy(lease, runner).await;
+    }
+
+    /// Returns the time for which what runs there is still waited for.
+    fn remaining_grace(&self) -> Option<Duration> {
+        self.lost.as_ref().filter(|lost| lost.keeps_state).and_then(LostChannel::remaining_grace)
     }
 }
 
@@ -51,7 +69,9 @@ pub(crate) async fn end_unused(
             let Some(current) = connection.lease.as_ref().filter(|current| current.id() == lease) else {
                 return;
             };
-            let idle = idle.map(|idle| idle.saturating_sub(since.elapsed()));
+            // What runs there is used until its grace is over.
+            let grace = connection.remaining_grace().unwrap_or_default();
+            let idle = idle.map(|idle| idle.saturating_sub(since.elapsed()).max(grace));
             if current.is_over() || idle.is_some_and(|idle| idle.is_zero()) {
                 tracing::info!("{lease} was not used any more since its connection was lost");
                 connection.end_lease(&runner).await;

@@ -102,6 +102,9 @@ pub enum Error {
         /// The end of the channel.
         reason: String,
     },
+    /// The session there, which was to outlive the channel, has ended.
+    #[error("the session there has ended")]
+    NoSession,
     /// The server there answered with an error.
     #[error("the server there refused the call: {0}")]
     Answered(String),
@@ -146,7 +149,7 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn value(settings: &RemoteSettings, source: MissingValue) -> Self {
-        Self::Value { remote: settings.name.clone(), source }
+        Self::Value { remote: settings.label(), source }
     }
 
     pub(crate) fn lease(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {

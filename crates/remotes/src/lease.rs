@@ -360,8 +360,11 @@ impl Lease {
         Some(end.duration_since(SystemTime::now()).unwrap_or_default())
     }
 
-    /// Notes that `create` has ended.
+    /// Notes that what it names was created. Once is enough.
     pub(crate) fn note_created(&mut self) -> Result<(), Error> {
+        if self.is_settled {
+            return Ok(());
+        }
         let mut file = &self.lock;
         file.write_all(CREATED.as_bytes()).map_err(Error::lease(&self.path))?;
         self.is_settled = true;

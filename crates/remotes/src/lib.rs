@@ -33,21 +33,31 @@ mod connection;
 mod error;
 mod kind;
 mod lease;
+mod lost_channel;
+mod making;
 mod opening;
+mod options;
 mod presets;
 mod reaping;
 mod remote;
 mod settings;
+mod shown;
 mod table;
 mod template;
+mod warm;
 
 pub use caller_slug::caller_slug;
 pub use channel::OnProgress;
 pub use error::Error;
 pub use kind::{KindOption, RemoteKind};
 pub use lease::{FoundLease, LeaseFolder, LeaseRecord, Reaped};
-pub use opening::{InvalidOpening, MAX_OPENING_BYTES, OPEN_METHOD, OpenAnswer, OpenRequest, Opening};
-pub use remote::{Remote, RemoteCall, RemoteOptions};
+pub use opening::{
+    CLOSE_LINE, InvalidOpening, MAX_OPENING_BYTES, NO_SESSION, OPEN_METHOD, OpenAnswer, OpenRequest,
+    OpenSession, Opening,
+};
+pub use options::RemoteOptions;
+pub use remote::{Remote, RemoteCall};
 pub use settings::{RemoteNameError, RemoteSettings};
 pub use table::TableError;
 pub use template::{MissingValue, TemplateError};
+pub use warm::WarmRemotes;

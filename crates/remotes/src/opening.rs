@@ -30,6 +30,37 @@ pub struct OpenRequest {
     pub policy: Option<String>,
     /// The keys of the configuration that hold there, as TOML.
     pub configuration: String,
+    /// The id of the first background command there; 0 and 1 are the same.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first_command_id: u32,
+    /// The session that the server there keeps for a while without a channel. None: it ends with its channel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<OpenSession>,
+}
+
+/// A session there, which may outlive its channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct OpenSession {
+    /// Its name: 32 hexadecimal digits that nobody can guess.
+    pub id: String,
+    /// The time without a channel after which it ends, in seconds.
+    pub grace_s: u64,
+    /// True for a channel to a session that is there. False for the first one.
+    pub resumes: bool,
+}
+
+impl OpenSession {
+    /// Returns true if the id is one that a server in front makes: it becomes the name of a file.
+    pub fn is_valid(&self) -> bool {
+        self.id.len() == 32 && self.id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The answer to the first message.
@@ -113,7 +144,7 @@ impl Opening {
         let there = params.get("version").and_then(Value::as_str).unwrap_or("unknown");
         if there != version {
             // The refusal is read before either side trusts the other, so that it repeats only a short text.
-            let there: String = there.chars().take(32).collect();
+            let there: String = there.chars().take(MAX_VERSION_CHARS).collect();
             return Err(invalid(
                 Some(id),
                 format!("{VERSION_MARK}{version}; the server in front is {there}"),
@@ -146,6 +177,15 @@ impl InvalidOpening {
     }
 }
 
+/// The most characters of a version of the other end that a message repeats.
+const MAX_VERSION_CHARS: usize = 80;
+
+/// The line by which a server in front ends a session. A channel that ends without it was lost.
+pub const CLOSE_LINE: &[u8] = br#"{"jsonrpc":"2.0","method":"coretools/close"}"#;
+
+/// The refusal of a channel to a session that is not there.
+pub const NO_SESSION: &str = "there is no such session";
+
 /// The beginning of the refusal of another version, before the version of the server there.
 const VERSION_MARK: &str = "this is version ";
 
@@ -167,6 +207,7 @@ pub(crate) fn read_answer(line: &[u8], id: &Id, version: &str) -> Option<Result<
         let there = problem.strip_prefix(VERSION_MARK).and_then(|rest| rest.split(';').next());
         return Some(Err(match there {
             Some(there) => Error::Version { there: there.to_owned(), here: version.to_owned() },
+            None if problem == NO_SESSION => Error::NoSession,
             None => Error::Refused(problem),
         }));
     }
@@ -175,7 +216,7 @@ pub(crate) fn read_answer(line: &[u8], id: &Id, version: &str) -> Option<Result<
         // The server there has compared the version too, but it is not believed.
         Ok(answer) if answer.version == version => Ok(answer),
         Ok(answer) => {
-            let there = answer.version.chars().take(32).collect();
+            let there = answer.version.chars().take(MAX_VERSION_CHARS).collect();
             Err(Error::Version { there, here: version.to_owned() })
         }
         Err(error) => Err(Error::Refused(format!("its answer cannot be read: {error}"))),

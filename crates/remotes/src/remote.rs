@@ -1,53 +1,32 @@
 //! [`Remote`]: a remote of one caller, whose channel is opened when it is needed.
 
-use crate::binary::{COPY_TIMEOUT, CopiedBinary, copied_binary};
-use crate::channel::{self, Channel, ChannelOptions, OnProgress};
-use crate::commands::{CommandValues, RemoteCommands};
+use crate::channel::{self, Channel, ChannelOptions, OnProgress, StartedConnect};
+use crate::commands::RemoteCommands;
 use crate::connection::{Connection, end_unused};
 use crate::error::Error;
-use crate::lease::{Lease, LeaseFolder};
-use crate::opening::{OpenAnswer, OpenRequest};
+use crate::lease::Lease;
+use crate::lost_channel::{LostChannel, RemoteSession};
+use crate::making::Maker;
+use crate::opening::{OpenAnswer, OpenRequest, OpenSession};
+use crate::options::RemoteOptions;
 use crate::reaping;
 use crate::settings::RemoteSettings;
+use crate::warm::{WarmRemote, WarmRemotes};
 use error_causes::chain;
-use process_runner::{CancellationToken, Runner};
+use process_runner::CancellationToken;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 #[cfg(test)]
 mod tests;
+mod watching;
 
 /// The exit code of a shell for a program that is not there (POSIX: 127), and of engines that run one there.
 const NOT_FOUND: [u32; 2] = [127, 126];
-
-/// The parts of a [`Remote`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct RemoteOptions {
-    /// The name of this program.
-    pub program: &'static str,
-    /// The version of this program, which the server there must have too.
-    pub version: &'static str,
-    /// The name of the caller, as the commands of the kind get it ([`caller_slug`](crate::caller_slug)).
-    pub caller: String,
-    /// Runs the commands of the kind.
-    pub runner: Runner,
-    /// The folder of leases. Without it no kind can be used that creates anything.
-    pub leases: Option<LeaseFolder>,
-    /// The remotes of the configuration, which leases of other servers may name.
-    pub configured: Vec<RemoteSettings>,
-}
-
-impl RemoteOptions {
-    /// The options of a program of one local caller.
-    pub fn new(program: &'static str, version: &'static str, runner: Runner) -> Self {
-        Self { program, version, caller: "local".to_owned(), runner, leases: None, configured: Vec::new() }
-    }
-}
 
 /// A remote of one caller. It is connected with the first call, and again after a connection has ended. Cheap to clone.
 #[derive(Clone)]
@@ -58,6 +37,7 @@ pub struct Remote {
 struct SharedRemote {
     settings: RemoteSettings,
     options: RemoteOptions,
+    warm: WarmRemotes,
     /// The first message of the next channel.
     request: StdMutex<OpenRequest>,
     connection: Arc<Mutex<Connection>>,
@@ -93,11 +73,18 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// Creates a remote, which is not connected yet. `request` is the first message to the server there.
-    pub fn new(settings: RemoteSettings, request: OpenRequest, options: RemoteOptions) -> Self {
+    /// Creates a remote, which is not connected yet. `request` is the first message to the server there, and `warm` are those
+    /// that were made ahead.
+    pub fn new(
+        settings: RemoteSettings,
+        request: OpenRequest,
+        options: RemoteOptions,
+        warm: WarmRemotes,
+    ) -> Self {
         let shared = SharedRemote {
             settings,
             options,
+            warm,
             request: StdMutex::new(request),
             connection: Arc::default(),
             is_outdated: AtomicBool::new(false),
@@ -121,6 +108,11 @@ impl Remote {
             // The flag is set while the request is locked, so that a channel which opens now cannot miss the change.
             self.shared.is_outdated.store(true, Ordering::Release);
         }
+    }
+
+    /// Makes remotes of these settings ahead from now on, as many as they say. To be called in a runtime.
+    pub fn start_warm(&self) {
+        self.shared.warm.start(&self.shared.settings, &self.shared.options);
     }
 
     /// Calls a tool there, and returns the result as it came: strictly parsed JSON, and nothing else is known of it.
@@ -161,7 +153,9 @@ impl Remote {
             Ok(connection) => {
                 let is_open =
                     |channel: &Arc<Channel>| channel.end_reason().is_none() || channel.keeps_state();
-                connection.lease.is_some() || connection.channel.as_ref().is_some_and(is_open)
+                connection.lease.is_some()
+                    || connection.lost.as_ref().is_some_and(|lost| lost.keeps_state)
+                    || connection.channel.as_ref().is_some_and(is_open)
             }
             // Whoever holds the lock is connecting.
             Err(_) => true,
@@ -184,14 +178,15 @@ impl Remote {
                 None => channel.close("its life is over").await,
                 Some(_) => {}
             }
-            let (reason, keeps_state) = (channel.end_reason().unwrap_or_default(), channel.keeps_state());
-            connection.channel = None;
-            if keeps_state {
-                // Told once. The next call gets a new connection.
-                return Err(Error::StateLost { reason });
-            }
+            connection.note_end();
         }
-        on_progress(&format!("connecting to {}", self.shared.settings.name));
+        if let Some(lost) = connection.lost.take_if(|lost| lost.session().is_none())
+            && lost.keeps_state
+        {
+            // Told once. The next call gets a new connection.
+            return Err(Error::StateLost { reason: lost.reason });
+        }
+        on_progress(&format!("connecting to {}", self.shared.settings.label()));
         // A task of its own: a caller that gives up must not leave half of what is created behind.
         let shared = Arc::clone(&self.shared);
         let opened = tokio::spawn(async move { shared.open_unless_ending(connection).await }).await;
@@ -207,6 +202,11 @@ impl Remote {
             let mut connection = self.shared.connection.lock().await;
             if let Some(channel) = connection.channel.take() {
                 channel.close("the server is ending").await;
+            } else if connection.lost.as_ref().is_some_and(|lost| lost.session().is_some()) {
+                // Otherwise what lives on there would end when its grace is over.
+                if let Ok(channel) = self.shared.resume(&mut connection).await {
+                    channel.close("the server is ending").await;
+                }
             }
             self.shared.end_lease(&mut connection).await;
             if let Some(leases) = &self.shared.options.leases {
@@ -214,18 +214,14 @@ impl Remote {
             }
         });
         if ended.await.is_err() {
-            tracing::warn!("remote {} did not end in time", self.shared.settings.name);
+            tracing::warn!("remote {} did not end in time", self.shared.settings.label());
         }
     }
 }
 
 impl SharedRemote {
-    fn values(&self) -> CommandValues<'_> {
-        CommandValues {
-            program: self.options.program,
-            caller: &self.options.caller,
-            ..CommandValues::default()
-        }
+    fn maker(&self) -> Maker<'_> {
+        Maker { settings: &self.settings, options: &self.options, caller: &self.options.caller }
     }
 
     /// Opens a channel as [`open`](Self::open) does, unless the remote ends meanwhile: then nobody else would destroy what was
@@ -254,6 +250,20 @@ impl SharedRemote {
         if let Some(leases) = &self.options.leases {
             reaping::start(leases, &self.options.configured, &self.options.runner);
         }
+        let lost_state = connection.lost.as_ref().map(|lost| lost.keeps_state);
+        if let Some(keeps_state) = lost_state
+            && !connection.lease.as_ref().is_some_and(Lease::is_over)
+        {
+            match self.resume(&mut connection).await {
+                Ok(channel) => return Ok(channel),
+                // What runs there may be reached by the next call.
+                Err(error) if keeps_state && !matches!(error, Error::NoSession) => return Err(error),
+                Err(_) => {}
+            }
+        }
+        if let Some(LostChannel { reason, keeps_state: true, .. }) = connection.lost.take() {
+            return Err(Error::StateLost { reason });
+        }
         let was_created = connection.lease.is_some();
         if connection.lease.as_ref().is_some_and(Lease::is_over)
             // Such a kind creates with each connection.
@@ -261,23 +271,26 @@ impl SharedRemote {
         {
             self.end_lease(&mut connection).await;
         }
-        if self.settings.copy_binary && connection.copied.is_none() {
-            // A command that tells the architecture is of a kind that creates nothing.
-            let architecture = match &self.settings.kind.commands.architecture {
-                None => None,
-                Some(_) => RemoteCommands::new(&self.settings, &self.values())?.architecture,
-            };
-            let RemoteOptions { runner, program, version, .. } = &self.options;
-            let copied =
-                copied_binary(&self.settings, architecture.as_ref(), runner, program, version).await?;
-            connection.copied = Some(copied);
+        if connection.lease.is_none()
+            && let Some(warm) = self.warm.take(&self.settings)
+        {
+            match self.use_warm(&mut connection, warm).await {
+                Ok(channel) => return Ok(channel),
+                Err(error) => {
+                    tracing::warn!("a warm remote {} is not used: {}", self.settings.label(), chain(&error));
+                    self.end_lease(&mut connection).await;
+                }
+            }
+        }
+        if connection.copied.is_none() {
+            connection.copied = self.maker().copied_binary().await?;
         }
         let reuses = connection.lease.is_some();
         match self.open_once(&mut connection).await {
             Ok(channel) => Ok(channel),
             // What was created earlier may be gone. What was created just now is no better a second time.
             Err(error) if reuses => {
-                tracing::warn!("remote {} is made again: {}", self.settings.name, chain(&error));
+                tracing::warn!("remote {} is made again: {}", self.settings.label(), chain(&error));
                 self.end_lease(&mut connection).await;
                 self.open_once(&mut connection).await
             }
@@ -294,50 +307,92 @@ impl SharedRemote {
         opened
     }
 
+    /// Opens the channel of a remote that was made ahead. It belongs to this caller from now on.
+    async fn use_warm(
+        self: &Arc<Self>,
+        connection: &mut Connection,
+        warm: WarmRemote,
+    ) -> Result<Arc<Channel>, Error> {
+        let WarmRemote { lease, copied, connect } = warm;
+        (connection.lease, connection.copied) = (lease, copied.or(connection.copied.take()));
+        connection.session = RemoteSession::new(&self.settings)?;
+        let channel = self.open_channel(connect, opening(connection, false)).await?;
+        self.connected(connection, channel)
+    }
+
+    /// Opens a channel to the server there that has outlived the one before.
+    async fn resume(self: &Arc<Self>, connection: &mut Connection) -> Result<Arc<Channel>, Error> {
+        let lost = connection.lost.as_ref();
+        let Some((session, keeps_state)) =
+            lost.and_then(|lost| Some((lost.session()?.clone(), lost.keeps_state)))
+        else {
+            return Err(Error::NoSession);
+        };
+        let commands = match &connection.lease {
+            Some(lease) => lease.commands.clone(),
+            None => RemoteCommands::new(&self.settings, &self.maker().values(connection.copied.as_ref()))?,
+        };
+        connection.session = Some(session);
+        match self.connect(&commands, opening(connection, true)).await {
+            Ok(channel) => {
+                if keeps_state {
+                    channel.note_state();
+                }
+                connection.lost = None;
+                tracing::info!("connected again to {}, which has lived on", self.settings.label());
+                self.connected(connection, channel)
+            }
+            Err(error) => {
+                connection.session = None;
+                if let (Error::NoSession | Error::Refused(_) | Error::Version { .. }, Some(lost)) =
+                    (&error, &mut connection.lost)
+                {
+                    lost.note_end_of_session();
+                    return Err(Error::NoSession);
+                }
+                Err(error)
+            }
+        }
+    }
+
     async fn create_and_connect(
         self: &Arc<Self>,
         connection: &mut Connection,
     ) -> Result<Arc<Channel>, Error> {
         let copied = connection.copied.clone();
-        let copied_names = copied.as_ref().map(|copied| (copied.name.as_str(), copied.sha256.as_str()));
-        let values = CommandValues { copied: copied_names, ..self.values() };
-        let mut is_new = false;
-        if self.settings.kind.has_lease() && connection.lease.is_none() {
-            let leases = self.options.leases.as_ref().ok_or(Error::NoLeaseFolder)?;
-            connection.lease = leases.begin(&self.settings, &values)?;
-            is_new = true;
+        let maker = self.maker();
+        if connection.lease.is_none() {
+            maker.make(copied.as_ref(), &mut connection.lease).await?;
         }
         let commands = match &connection.lease {
             Some(lease) => lease.commands.clone(),
-            None => RemoteCommands::new(&self.settings, &values)?,
+            None => RemoteCommands::new(&self.settings, &maker.values(copied.as_ref()))?,
         };
-        if is_new {
-            let created = self.create(&commands).await;
-            match (&mut connection.lease, &created) {
-                // Such a kind creates with the connection.
-                (Some(_), Ok(())) if commands.create.is_none() => {}
-                (Some(lease), Ok(())) => lease.note_created()?,
-                // An engine whose command was ended may go on.
-                (Some(lease), Err(error)) if !matches!(error, Error::TimedOut { .. }) => {
-                    lease.note_not_created();
-                }
-                _ => {}
-            }
-            created?;
-        }
-        let channel = match (self.connect(&commands).await, &copied) {
+        connection.session = RemoteSession::new(&self.settings)?;
+        let session = opening(connection, false);
+        let channel = match (self.connect(&commands, session.clone()).await, &copied) {
             (Err(error), Some(copied)) if is_missing_program(&error) => {
-                self.copy(&commands, copied).await?;
-                self.connect(&commands).await?
+                maker.copy(&commands, copied).await?;
+                self.connect(&commands, session).await?
             }
             (connected, _) => connected?,
         };
-        if let Some(lease) = connection.lease.as_mut().filter(|_| is_new && commands.create.is_none()) {
+        self.connected(connection, channel)
+    }
+
+    /// Notes a channel that has been opened.
+    fn connected(
+        self: &Arc<Self>,
+        connection: &mut Connection,
+        channel: Channel,
+    ) -> Result<Arc<Channel>, Error> {
+        if let Some(lease) = &mut connection.lease {
+            // A kind that creates with the connection has created now.
             lease.note_created()?;
         }
         let channel = Arc::new(channel);
         let answer = channel.answer();
-        tokio::spawn(watch_end(Arc::downgrade(self), Arc::downgrade(&channel), channel.ended(), {
+        tokio::spawn(watching::watch_end(Arc::downgrade(self), Arc::downgrade(&channel), channel.ended(), {
             connection.lease.as_ref().and_then(Lease::remaining_life)
         }));
         if let Some(lease) = &connection.lease {
@@ -348,7 +403,7 @@ impl SharedRemote {
         }
         tracing::info!(
             "connected to {}: {} {}, confinement: {}",
-            self.settings.name,
+            self.settings.label(),
             answer.system,
             answer.architecture,
             answer.confinement
@@ -357,56 +412,34 @@ impl SharedRemote {
         Ok(channel)
     }
 
-    async fn connect(&self, commands: &RemoteCommands) -> Result<Channel, Error> {
-        let request = {
+    async fn connect(
+        &self,
+        commands: &RemoteCommands,
+        session: Option<OpenSession>,
+    ) -> Result<Channel, Error> {
+        let started = channel::start_connect(&commands.connect, &self.options.runner).await?;
+        self.open_channel(started, session).await
+    }
+
+    async fn open_channel(
+        &self,
+        started: StartedConnect,
+        session: Option<OpenSession>,
+    ) -> Result<Channel, Error> {
+        let mut request = {
             let request = self.request.lock().unwrap_or_else(PoisonError::into_inner);
             // The flag is cleared under the lock of the request, so that a change after the copy sets it again.
             self.is_outdated.store(false, Ordering::Release);
             request.clone()
         };
+        request.session = session;
         let options = ChannelOptions {
-            runner: &self.options.runner,
             request: &request,
             client: self.options.program,
             timeout: self.settings.connect_timeout,
             idle: self.settings.idle,
         };
-        channel::open(&commands.connect, options).await
-    }
-
-    /// Creates what `connect` connects to, and waits until it is ready.
-    async fn create(&self, commands: &RemoteCommands) -> Result<(), Error> {
-        const FIRST_DELAY: Duration = Duration::from_millis(100);
-        // The delay doubles, because a container is ready in milliseconds and a virtual machine in minutes.
-        const MAX_DELAY: Duration = Duration::from_secs(2);
-        let limit = self.settings.create_timeout;
-        let deadline = Instant::now() + limit;
-        // A command that begins at the deadline still gets a moment, so that it fails by its own message.
-        let left = || deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        if let Some(create) = &commands.create {
-            create.run(&self.options.runner, None, left()).await?;
-        }
-        let Some(ready) = &commands.ready else { return Ok(()) };
-        let mut delay = FIRST_DELAY;
-        loop {
-            match ready.run(&self.options.runner, None, left()).await {
-                Ok(_) => return Ok(()),
-                Err(last) if Instant::now() + delay >= deadline => {
-                    return Err(Error::NotReady { seconds: limit.as_secs(), last: Box::new(last) });
-                }
-                Err(_) => tokio::time::sleep(delay).await,
-            }
-            delay = (delay * 2).min(MAX_DELAY);
-        }
-    }
-
-    async fn copy(&self, commands: &RemoteCommands, copied: &CopiedBinary) -> Result<(), Error> {
-        let Some(copy) = &commands.copy else {
-            return Err(Error::Copy("this kind has no command `copy`".to_owned()));
-        };
-        tracing::info!("copying {} to {}", copied.name, self.settings.name);
-        let bytes = copied.bytes()?;
-        copy.run(&self.options.runner, Some(bytes), COPY_TIMEOUT).await.map(drop)
+        channel::open(started, options).await
     }
 
     async fn end_lease(&self, connection: &mut Connection) {
@@ -414,40 +447,9 @@ impl SharedRemote {
     }
 }
 
-/// Destroys what was created for a channel once that has ended, or its life is over: nobody may call for a long time. The
-/// next call creates anew.
-async fn watch_end(
-    shared: Weak<SharedRemote>,
-    channel: Weak<Channel>,
-    ended: CancellationToken,
-    life: Option<Duration>,
-) {
-    let life_is_over = async {
-        match life {
-            // A moment later, since the end is a time of another clock.
-            Some(life) => tokio::time::sleep(life + Duration::from_millis(10)).await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = ended.cancelled() => {}
-        () = life_is_over => {}
-    }
-    let Some(shared) = shared.upgrade() else { return };
-    let mut connection = shared.connection.lock().await;
-    let is_current =
-        connection.channel.as_ref().is_some_and(|current| Weak::ptr_eq(&Arc::downgrade(current), &channel));
-    if !is_current || shared.ending.is_cancelled() {
-        return;
-    }
-    let Some(channel) = connection.channel.clone() else { return };
-    // A connection that was lost, and not ended here, is made again to what was created.
-    let is_idle_or_over = channel.is_idle() || connection.lease.as_ref().is_some_and(Lease::is_over);
-    // Kept, for its reason: the next call may have to be told what is lost.
-    channel.close("its life is over").await;
-    if is_idle_or_over {
-        shared.end_lease(&mut connection).await;
-    }
+/// Returns the session of a connection as the first message names it.
+fn opening(connection: &Connection, resumes: bool) -> Option<OpenSession> {
+    connection.session.as_ref().map(|session| session.opening(resumes))
 }
 
 /// Returns true if the program was not there.

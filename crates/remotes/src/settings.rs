@@ -1,13 +1,18 @@
 //! [`RemoteSettings`]: one remote, as the configuration or the command line describes it.
 
 use crate::kind::{KindOption, RemoteKind, SHARED_KEYS};
+use crate::shown::shown;
 use crate::table::{TableError, entries};
+use crate::template::Placeholder;
 use did_you_mean::nearest;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::de::DeTable;
+
+/// The most remotes of one kind that are made ahead.
+const MAX_WARM: usize = 64;
 
 /// One remote: its kind, its target, its roots, and how long it lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +32,18 @@ pub struct RemoteSettings {
     pub copy_binary: bool,
     /// The folder of programs for other architectures, each called as this one with `-` and the architecture.
     pub binaries: Option<PathBuf>,
+    /// True if callers may choose it by the tool `use_remote`. False by default.
+    pub is_choosable: bool,
+    /// The number of them that are made ahead, before anybody calls. 0 by default.
+    pub warm: usize,
     /// The time without a call after which the connection ends. None: never.
     pub idle: Option<Duration>,
     /// The time after which what was created is destroyed. None: with this server.
     pub life: Option<Duration>,
     /// The time that `create` and `ready` may take together.
     pub create_timeout: Duration,
+    /// The time for which the server there goes on after a connection was lost, with all that runs there. None: it ends.
+    pub grace: Option<Duration>,
     /// The time from the start of `connect` to the answer of the server there.
     pub connect_timeout: Duration,
 }
@@ -80,9 +91,12 @@ impl RemoteSettings {
             options: BTreeMap::new(),
             copy_binary: false,
             binaries: None,
+            is_choosable: false,
+            warm: 0,
             idle: has_lease.then_some(10 * MINUTE),
             life: has_lease.then_some(8 * 60 * MINUTE),
             create_timeout: 2 * MINUTE,
+            grace: None,
             connect_timeout: Duration::from_secs(20),
         }
     }
@@ -95,10 +109,11 @@ impl RemoteSettings {
         let error = |message: String| TableError::new(span.start..span.start, message);
         if !is_name(name) {
             let expected = "1 to 32 of a-z, 0-9 and `-`, and does not begin with `-`";
-            return Err(error(format!("`{name}` is no name of a remote, which has {expected}")));
+            return Err(error(format!("`{}` is no name of a remote, which has {expected}", shown(name))));
         }
-        let mut known = vec!["kind", "target", "roots", "options", "copy_binary", "binaries"];
-        known.extend(["idle_s", "life_s", "create_timeout_s", "connect_timeout_s"]);
+        let mut known =
+            vec!["kind", "target", "roots", "options", "copy_binary", "binaries", "choosable", "warm"];
+        known.extend(["idle_s", "life_s", "create_timeout_s", "connect_timeout_s", "grace_s"]);
         known.extend(SHARED_KEYS);
         let entries = entries(table, &known)?;
         let kind = match entries.iter().find(|entry| entry.key == "kind") {
@@ -119,7 +134,10 @@ impl RemoteSettings {
                 "options" => remote.options = entry.text_table()?,
                 "copy_binary" => remote.copy_binary = entry.bool()?,
                 "binaries" => remote.binaries = Some(entry.text()?.into()),
+                "choosable" => remote.is_choosable = entry.bool()?,
+                "warm" => remote.warm = entry.number(MAX_WARM)?,
                 "idle_s" => remote.idle = entry.seconds()?,
+                "grace_s" => remote.grace = entry.seconds()?,
                 "life_s" => remote.life = entry.seconds()?,
                 "create_timeout_s" => remote.create_timeout = time()?,
                 "connect_timeout_s" => remote.connect_timeout = time()?,
@@ -134,7 +152,51 @@ impl RemoteSettings {
         }
         remote.kind.check(span.start)?;
         remote.check().map_err(|problem| error(problem.to_string()))?;
+        if remote.grace.is_some() && remote.kind.has_lease() && remote.kind.commands.create.is_none() {
+            return Err(error("`grace_s` needs a kind that does not create with the connection".to_owned()));
+        }
+        if is_own
+            && remote.warm > 0
+            && remote
+                .kind
+                .commands
+                .all()
+                .any(|command| command.placeholders().any(|placeholder| *placeholder == Placeholder::Caller))
+        {
+            return Err(error(
+                "`warm` makes remotes before their callers are known, and a command has `{caller}`"
+                    .to_owned(),
+            ));
+        }
+        if remote.is_choosable && !remote.roots.first().is_some_and(|root| root.starts_with('/')) {
+            return Err(error("`choosable` needs `roots`, the first of which begins with `/`".to_owned()));
+        }
         Ok(remote)
+    }
+
+    /// Finds the remote and the root that `text` names: `NAME:ROOT` with one of `configured`, or `KIND:TARGET:ROOT`.
+    /// Returns `None` for a text that has not this form, which is a folder of this machine.
+    ///
+    /// # Errors
+    /// As [`named`](Self::named).
+    pub fn root(text: &str, configured: &[Self]) -> Option<Result<Self, RemoteNameError>> {
+        let (name, root) = text.rsplit_once(':').filter(|(_, root)| is_root(root))?;
+        if let Some(remote) = configured.iter().find(|remote| remote.name == name) {
+            let remote = Self { roots: vec![root.to_owned()], ..remote.clone() };
+            return Some(remote.check().map(|()| remote));
+        }
+        let is_kind = |kind: &str| RemoteKind::preset_names().any(|preset| preset == kind);
+        name.split_once(':').filter(|(kind, _)| is_kind(kind))?;
+        Some(Self::named(text, BTreeMap::new(), configured))
+    }
+
+    /// Returns the name before the colon of paths on this remote: the name in the configuration, or `KIND:TARGET`.
+    pub fn path_name(&self) -> String {
+        let root = self.roots.first().map(|root| format!(":{root}"));
+        match root.and_then(|root| self.name.strip_suffix(&root).map(str::to_owned)) {
+            Some(name) => name,
+            None => self.name.clone(),
+        }
     }
 
     /// Finds the remote that `text` names: one of `configured`, or `KIND:TARGET[:ROOT]`. The root begins with `/` or
@@ -156,7 +218,7 @@ impl RemoteSettings {
         let Some((kind, rest)) = text.split_once(':') else {
             let near = nearest(text, configured.iter().map(|remote| remote.name.as_str()));
             let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(RemoteNameError::Unknown { name: text.to_owned(), hint });
+            return Err(RemoteNameError::Unknown { name: shown(text), hint });
         };
         let mut remote = Self::new(text.to_owned(), preset(kind)?);
         // The last colon separates the root, because a target may contain colons itself, as an IPv6 address does.
@@ -169,6 +231,11 @@ impl RemoteSettings {
         remote.options = options;
         remote.check()?;
         Ok(remote)
+    }
+
+    /// Returns the name as messages show it: [`name`](Self::name), which may be long, by its beginning.
+    pub fn label(&self) -> String {
+        shown(&self.name)
     }
 
     /// Refuses values that the kind does not take, and those that could be read as an option of a program.
@@ -187,7 +254,11 @@ impl RemoteSettings {
                     None if names.is_empty() => "it takes none".to_owned(),
                     None => format!("it takes {}", names.join(", ")),
                 };
-                return error(format!("the kind `{}` has no option `{name}`; {hint}", self.kind.name));
+                return error(format!(
+                    "the kind `{}` has no option `{}`; {hint}",
+                    self.kind.name,
+                    shown(name)
+                ));
             }
         }
         let named = self.options.iter().map(|(name, value)| (name.as_str(), value));
@@ -195,13 +266,17 @@ impl RemoteSettings {
             // `ssh` and other programs would take a value with a dash in front for an option, which may run a command.
             if value.is_empty() || value.starts_with('-') || value.contains(char::is_control) {
                 return error(format!(
-                    "`{name}` must not be empty, begin with `-` or hold control characters"
+                    "`{}` must not be empty, begin with `-` or hold control characters",
+                    shown(name)
                 ));
             }
         }
         for root in &self.roots {
             if !is_root(root) || root.contains(char::is_control) {
-                return error(format!("the root `{}` must begin with `/` or `~/`", root.escape_debug()));
+                return error(format!(
+                    "the root `{}` must begin with `/` or `~/`",
+                    shown(root).escape_debug()
+                ));
             }
         }
         Ok(())
@@ -217,7 +292,7 @@ fn preset(name: &str) -> Result<RemoteKind, RemoteNameError> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("there are {}", RemoteKind::preset_names().collect::<Vec<_>>().join(", ")),
             };
-            Err(RemoteNameError::UnknownKind { name: name.to_owned(), hint })
+            Err(RemoteNameError::UnknownKind { name: shown(name), hint })
         }
     }
 }

@@ -92,6 +92,14 @@ impl<'a> Entry<'_, 'a> {
         }
     }
 
+    /// Reads a number from 0 to `max`.
+    pub(crate) fn number(&self, max: usize) -> Result<usize, TableError> {
+        let expected = || self.expected(&format!("a whole number from 0 to {max}"));
+        let integer = self.value.get_ref().as_integer().ok_or_else(expected)?;
+        let number = usize::from_str_radix(integer.as_str(), integer.radix()).ok();
+        number.filter(|number| *number <= max).ok_or_else(expected)
+    }
+
     /// Reads a list of texts.
     pub(crate) fn texts(&self) -> Result<Vec<String>, TableError> {
         let expected = || self.expected("an array of strings");

@@ -43,6 +43,19 @@ pub enum Error {
     #[cfg(all(feature = "remotes", unix))]
     #[error("--remote")]
     Remote(#[from] remotes::RemoteNameError),
+    /// A root on a remote names no remote that could be used.
+    #[cfg(all(feature = "remotes", unix))]
+    #[error("--root")]
+    RemoteRoot(#[source] remotes::RemoteNameError),
+    /// A root is neither a folder here nor a root on a remote.
+    #[cfg(all(feature = "remotes", unix))]
+    #[error(
+        "--root {root}: there is no such folder here, and no remote of that name; give NAME:/FOLDER of a [remotes.NAME] in the configuration, or KIND:TARGET:/FOLDER"
+    )]
+    NoSuchRoot {
+        /// The text, or its beginning.
+        root: String,
+    },
     /// There are no remotes in this program.
     #[cfg(not(all(feature = "remotes", unix)))]
     #[error("--remote: this program is built without remotes")]

@@ -40,6 +40,7 @@ mod real_paths;
 #[cfg(all(feature = "remotes", unix))]
 pub mod remote;
 pub mod resources;
+pub mod served_paths;
 #[cfg(all(feature = "sessions", unix))]
 mod session_identity;
 pub mod sessions;

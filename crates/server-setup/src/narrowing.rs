@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::resources::workspace_of;
+use crate::served_paths::{effects_of, served_roots};
 use crate::sessions::SessionHandle;
 use crate::settings::Settings;
 use crate::toolsets::{self, ServedCallers};
@@ -11,7 +12,7 @@ use error_causes::chain;
 use process_runner::Runner;
 use role_policy::{Caller, ToolFacts};
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Returns the parts of `roots` that lie in `within`, and those of `within` that lie in `roots`.
@@ -89,8 +90,8 @@ impl RootNarrowing {
         let callers = ServedCallers::One(&self.sessions);
         let toolsets =
             toolsets::all(&self.settings, &workspace, &self.runner, confine, environment, callers)?;
-        let roots = workspace.roots().map(Path::to_owned).collect();
-        Ok(self.host.for_workspace(toolsets, Arc::new(effects), roots)?)
+        let roots = served_roots(&self.settings, &workspace);
+        Ok(self.host.for_workspace(toolsets, effects_of(&self.settings, effects), roots)?)
     }
 }
 

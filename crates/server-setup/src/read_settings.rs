@@ -6,16 +6,20 @@ use crate::error::Error;
 #[cfg(all(feature = "sessions", unix))]
 use crate::narrowing::roots_of_session;
 use crate::program::Program;
+#[cfg(all(feature = "remotes", unix))]
+use crate::remote::{self, ChosenParts, ChosenRemotes};
 #[cfg(all(feature = "sessions", unix))]
 use crate::session_identity;
 use crate::settings::Settings;
+#[cfg(all(feature = "remotes", unix))]
+use crate::setup;
 use core_tools::redact::{self, Redactor};
 #[cfg(all(feature = "sessions", unix))]
 use core_tools::sessions::CREDENTIAL_VARIABLE;
 use process_runner::SecretValues;
 use std::ffi::OsString;
-use std::path::PathBuf;
-#[cfg(all(feature = "sessions", unix))]
+use std::path::{Path, PathBuf};
+#[cfg(all(any(feature = "sessions", feature = "remotes"), unix))]
 use std::sync::Arc;
 
 /// Reads environment and configuration, beneath `flags`. `agent_command` is the command that the agent was started
@@ -31,13 +35,15 @@ pub fn read(
     let folder = std::env::current_dir().map_err(Error::CurrentFolder)?;
     let folder = program.default_root(folder);
     let variables = variables(std::env::vars_os())?;
-    let config = Config::load(&folder, variables.iter().cloned(), flags)?;
+    let (flags, remote_roots) = split_roots(flags);
+    let config = Config::load(&folder, variables.iter().cloned(), &flags)?;
     let broad_root = if config.roots.is_empty() { BroadRoot::of(&folder) } else { None };
     let roots = if config.roots.is_empty() { vec![folder] } else { config.roots.to_vec() };
     #[allow(unused_mut, reason = "sessions and remotes are for Unix alone, and not for every server")]
     let mut settings = combined(program, config, roots, broad_root, &variables)?;
     settings.agent_command = agent_command;
-    apply_remote(&mut settings, flags)?;
+    apply_remote(&mut settings, &flags)?;
+    apply_remote_roots(&mut settings, &remote_roots)?;
     #[cfg(all(feature = "sessions", unix))]
     if let Some(credential) = std::env::var_os(CREDENTIAL_VARIABLE) {
         let session = session_identity::ask_supervisor(&settings, credential.to_string_lossy().into_owned());
@@ -98,16 +104,82 @@ fn combined(
         asked_by: None,
         #[cfg(all(feature = "remotes", unix))]
         remote: None,
+        #[cfg(all(feature = "remotes", unix))]
+        chosen_remotes: None,
+        #[cfg(all(feature = "remotes", unix))]
+        warm_remotes: remotes::WarmRemotes::default(),
+        first_command_id: 0,
         withheld: Vec::new(),
     })
 }
+
+/// Parts the roots of the flags: what has the form of a root on a remote, and is no folder here, is one there.
+fn split_roots(flags: &SettingFlags) -> (SettingFlags, Vec<String>) {
+    let (there, here): (Vec<PathBuf>, Vec<PathBuf>) =
+        flags.roots.iter().cloned().partition(|root| is_remote_root(root));
+    let remote_roots = there.into_iter().filter_map(|root| root.into_os_string().into_string().ok());
+    (SettingFlags { roots: here, ..flags.clone() }, remote_roots.collect())
+}
+
+/// Returns true for a root of the flags that is on a remote: `NAME:/FOLDER` or `KIND:TARGET:/FOLDER`, unless it is the path
+/// of a folder here.
+pub fn is_remote_root(root: &Path) -> bool {
+    let is_there = |root: &str| root.starts_with('/') || root == "~" || root.starts_with("~/");
+    let has_form = match root.to_str().and_then(|text| text.rsplit_once(':')) {
+        Some((name, there)) => is_there(there) && !name.is_empty() && !name.starts_with(['/', '.', '~']),
+        None => false,
+    };
+    cfg!(all(feature = "remotes", unix)) && has_form && !root.exists()
+}
+
+/// Finds the remotes that are roots. Without a root of this machine, relative paths begin in the first of them.
+#[cfg(all(feature = "remotes", unix))]
+fn apply_remote_roots(settings: &mut Settings, texts: &[String]) -> Result<(), Error> {
+    let configured = &settings.config.remotes;
+    let root = |text: &String| match remotes::RemoteSettings::root(text, configured) {
+        Some(found) => found.map_err(Error::RemoteRoot),
+        None => Err(Error::NoSuchRoot { root: text.chars().take(MAX_SHOWN_CHARS).collect() }),
+    };
+    let mut roots = texts.iter().map(root).collect::<Result<Vec<_>, _>>()?;
+    if !roots.is_empty() && settings.remote.is_some() {
+        return Err(Error::RootWithRemote);
+    }
+    if !roots.is_empty() && settings.config.roots.is_empty() {
+        settings.remote = Some(roots.remove(0));
+        settings.broad_root = None;
+    }
+    // Without those that are being made here.
+    let base = Arc::new(settings.clone());
+    let (for_runner, for_request, for_options) = (Arc::clone(&base), Arc::clone(&base), base);
+    let parts = ChosenParts {
+        selection: setup::selection(settings),
+        warm: settings.warm_remotes.clone(),
+        runner: Box::new(move |max_remotes| remote::runner(&for_runner, max_remotes)),
+        request: Box::new(move |settings, caller| remote::open_request(&for_request, settings, caller)),
+        options: Box::new(move |runner, slug| remote::remote_options(&for_options, runner, slug)),
+    };
+    settings.chosen_remotes = ChosenRemotes::new(roots, &settings.config.remotes, parts);
+    Ok(())
+}
+
+/// Does nothing, as this program is built without remotes and has no roots on any.
+#[cfg(not(all(feature = "remotes", unix)))]
+fn apply_remote_roots(_: &mut Settings, _: &[String]) -> Result<(), Error> {
+    Ok(())
+}
+
+/// The most characters of a text of the command line that an error repeats.
+#[cfg(all(feature = "remotes", unix))]
+const MAX_SHOWN_CHARS: usize = 200;
 
 /// Finds the remote that the flags name.
 #[cfg(all(feature = "remotes", unix))]
 fn apply_remote(settings: &mut Settings, flags: &SettingFlags) -> Result<(), Error> {
     let Some(name) = &flags.remote else {
         return match flags.remote_options.first() {
-            Some(option) => Err(Error::RemoteOption { option: option.clone() }),
+            Some(option) => {
+                Err(Error::RemoteOption { option: option.chars().take(MAX_SHOWN_CHARS).collect() })
+            }
             None => Ok(()),
         };
     };
@@ -116,7 +188,7 @@ fn apply_remote(settings: &mut Settings, flags: &SettingFlags) -> Result<(), Err
     }
     let option = |option: &String| match option.split_once('=') {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        None => Err(Error::RemoteOption { option: option.clone() }),
+        None => Err(Error::RemoteOption { option: option.chars().take(MAX_SHOWN_CHARS).collect() }),
     };
     let options = flags.remote_options.iter().map(option).collect::<Result<_, _>>()?;
     settings.remote = Some(remotes::RemoteSettings::named(name, options, &settings.config.remotes)?);

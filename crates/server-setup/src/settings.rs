@@ -40,6 +40,15 @@ pub struct Settings {
     /// The remote on which tools work. None: this machine.
     #[cfg(all(feature = "remotes", unix))]
     pub remote: Option<remotes::RemoteSettings>,
+    /// The remotes on which callers work beside the roots, by the paths that they give.
+    #[cfg(all(feature = "remotes", unix))]
+    pub chosen_remotes: Option<crate::remote::ChosenRemotes>,
+    /// The remotes that are made ahead.
+    #[cfg(all(feature = "remotes", unix))]
+    pub warm_remotes: remotes::WarmRemotes,
+    /// The id of the first background command; 0 and 1 are the same. The server in front of a remote sets it, so that the
+    /// ids of its machines are different.
+    pub first_command_id: u32,
     /// Variables of this process that are meant for the server alone, so that no program gets them. None by default.
     pub withheld: Vec<String>,
 }

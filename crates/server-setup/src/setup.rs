@@ -7,13 +7,14 @@ use crate::instructions::instructions;
 use crate::narrowing::RootNarrowing;
 use crate::program::Program;
 use crate::resources::{runner, workspace};
+use crate::served_paths::{effects_of, served_roots};
 use crate::sessions::{self, SessionHandle};
 use crate::settings::Settings;
 use crate::toolsets::{self, ServedCallers};
 use crate::{approvals, audit, confinement, environment, identity, policy, protected_files};
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{
-    AuditLevel, Connection, Host, HostBuilder, HostLimits, ToolSelection, Toolset, WorkspaceEffects,
+    AuditLevel, Connection, Host, HostBuilder, HostLimits, ToolSelection, WorkspaceEffects,
 };
 use process_runner::Runner;
 use role_policy::{Caller, Policy, ToolFacts};
@@ -47,6 +48,12 @@ pub struct LocalServer {
     /// The remote on which the tools work, if it is not this machine.
     #[cfg(all(feature = "remotes", unix))]
     pub remote: Option<remotes::Remote>,
+    /// The remotes on which the caller works beside the roots.
+    #[cfg(all(feature = "remotes", unix))]
+    pub chosen_remotes: Option<crate::remote::ChosenRemotes>,
+    /// The remotes that are made ahead, once this server serves.
+    #[cfg(all(feature = "remotes", unix))]
+    pub warm_remotes: remotes::WarmRemotes,
     pub(crate) narrowing: Option<Arc<RootNarrowing>>,
 }
 
@@ -109,7 +116,7 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
     let (environment, deferred_environment) = EnvironmentPolicy::deferred();
     let callers = ServedCallers::One(&sessions);
     let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
-    let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
+    let facts = toolsets::facts_of(&toolsets);
     let mut loaded = policy::at_start(&settings, &facts)?;
     loaded = policy::narrowed_by_operator(loaded, &settings, &facts)?;
     if let Some(server) = settings.asked_by {
@@ -140,12 +147,15 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
         PolicyCheck::new(move |policy| policy::check_exclusions(policy, &caller, &workspace, &effects))
     };
     let approvals = approvals::of_one(&settings, &workspace);
-    let mut host = host(&settings, loaded.policy).approvals(approvals).roots(workspace.roots());
+    let mut host =
+        host(&settings, loaded.policy).approvals(approvals).roots(served_roots(&settings, &workspace));
     for toolset in toolsets {
         host = host.toolset(toolset);
     }
-    let host = host.effects(Arc::new(effects)).audit(audit).build()?;
+    let host = host.effects(effects_of(&settings, effects)).audit(audit).build()?;
     let (program, policy_file) = (settings.program, settings.config.policy.file.value.clone());
+    #[cfg(all(feature = "remotes", unix))]
+    let (chosen_remotes, warm_remotes) = (settings.chosen_remotes.clone(), settings.warm_remotes.clone());
     let narrowing = Arc::new(RootNarrowing {
         settings,
         runner: runner.clone(),
@@ -167,6 +177,10 @@ pub fn server(settings: Settings) -> Result<LocalServer, Error> {
         sessions,
         #[cfg(all(feature = "remotes", unix))]
         remote: None,
+        #[cfg(all(feature = "remotes", unix))]
+        chosen_remotes,
+        #[cfg(all(feature = "remotes", unix))]
+        warm_remotes,
         narrowing: Some(narrowing),
     })
 }
@@ -179,22 +193,27 @@ pub fn host(settings: &Settings, policy: Policy) -> HostBuilder {
     limits.call_timeout = Duration::from_millis(*config.limits.call_timeout_ms);
     limits.max_timeout = Duration::from_millis(*config.limits.max_timeout_ms);
     limits.max_answer_bytes = usize::try_from(*config.limits.max_output_bytes).unwrap_or(usize::MAX);
-    let selection = match &config.toolsets.value {
-        Toolsets::Preset(preset) => ToolSelection::new([preset.name()]),
-        Toolsets::Chosen(words) => ToolSelection::new(words),
-    };
     let notice = settings.broad_root.as_ref().map(BroadRoot::notice);
     if let Some(notice) = &notice {
         tracing::warn!("{notice}");
     }
     Host::builder(policy, settings.redactor.clone())
         .audit_level(audit::level(settings, AuditLevel::Names))
-        .selection(selection.supervised(has_supervisor(settings)).read_only(notice.is_some()))
+        .selection(selection(settings))
         .notice(notice)
         .limits(limits)
         .text_only(*config.results == ResultFormat::Text)
         // For the ends of background commands and of sessions.
         .client_log(true)
+}
+
+/// Returns the tools that `settings` choose.
+pub(crate) fn selection(settings: &Settings) -> ToolSelection {
+    let selection = match &settings.config.toolsets.value {
+        Toolsets::Preset(preset) => ToolSelection::new([preset.name()]),
+        Toolsets::Chosen(words) => ToolSelection::new(words),
+    };
+    selection.supervised(has_supervisor(settings)).read_only(settings.broad_root.is_some())
 }
 
 /// Returns true if this server is set up for agents: the settings name a command or agents, or it runs in a session.

@@ -66,6 +66,10 @@ pub fn all(
         // Last, so that the program's own tools can replace those of the library.
         own(&resources).overlay(&mut toolsets);
     }
+    #[cfg(all(feature = "remotes", unix))]
+    if let Some(chosen) = &settings.chosen_remotes {
+        toolsets = chosen.add_to(toolsets);
+    }
     Ok(toolsets)
 }
 
@@ -77,6 +81,7 @@ fn resources(
     environment: EnvironmentPolicy,
 ) -> Resources {
     let commands = Commands::new(runner.clone(), Arc::clone(workspace), settings.redactor.clone())
+        .first_background_id(settings.first_command_id.max(1))
         .environment(environment)
         .confined(confine);
     Resources { workspace: Arc::clone(workspace), commands, redactor: settings.redactor.clone() }
@@ -109,7 +114,18 @@ pub fn facts(
     let environment = EnvironmentPolicy::default();
     let callers = sessions::of_one(settings);
     let toolsets = all(settings, workspace, runner, confine, environment, ServedCallers::One(&callers))?;
-    Ok(toolsets.iter().flat_map(Toolset::facts).collect())
+    Ok(facts_of(&toolsets))
+}
+
+/// Returns the facts of `toolsets`, and of the tools that only some configurations have: a policy may name a tool that is
+/// not there.
+pub fn facts_of(toolsets: &[Toolset]) -> Vec<ToolFacts<'static>> {
+    let mut facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
+    #[cfg(all(feature = "remotes", unix))]
+    if !facts.iter().any(|tool| tool.name == crate::remote::USE_REMOTE.name) {
+        facts.push(crate::remote::USE_REMOTE);
+    }
+    facts
 }
 
 /// Returns the toolsets of the library that this server is linked with.

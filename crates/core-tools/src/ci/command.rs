@@ -36,6 +36,8 @@ pub struct Commands {
     environment: EnvironmentPolicy,
     confinement: ConfinementPolicy,
     resource_limits: ResourceLimits,
+    /// The id of the first background command.
+    pub(super) first_background_id: u32,
 }
 
 /// A network that a call asks for, which is less than what its caller may reach.
@@ -117,13 +119,28 @@ impl Commands {
     pub fn new(runner: Runner, workspace: Arc<Workspace>, redactor: Redactor) -> Self {
         let confinement = ConfinementPolicy::off("the server was started without");
         let (environment, resource_limits) = (EnvironmentPolicy::default(), ResourceLimits::default());
-        Self { runner, workspace, redactor, environment, confinement, resource_limits }
+        Self {
+            runner,
+            workspace,
+            redactor,
+            environment,
+            confinement,
+            resource_limits,
+            first_background_id: 1,
+        }
     }
 
     /// Sets which part of the server's own environment a command inherits. All of it by default.
     #[must_use]
     pub fn environment(mut self, policy: EnvironmentPolicy) -> Self {
         self.environment = policy;
+        self
+    }
+
+    /// Sets the id of the first background command, 1 by default, so that the ids of several machines are different.
+    #[must_use]
+    pub fn first_background_id(mut self, id: u32) -> Self {
+        self.first_background_id = id;
         self
     }
 

@@ -91,6 +91,7 @@ mod requested_offer;
 mod resource;
 #[cfg(feature = "context")]
 mod role_context;
+mod routing;
 mod running_call;
 mod schema;
 mod schema_file;
@@ -166,6 +167,7 @@ pub use resource::Resource;
 pub use role_policy::Effect;
 /// The token bucket behind every limit of so many in a span of time.
 pub use role_policy::TokenBucket;
+pub use routing::{COMMAND_IDS, CallRoutes, RoutedEffects};
 #[doc(hidden)]
 pub use schema_file::{schemas_of, stored_schemas};
 pub use selection::{ToolSelection, UnknownSelection};

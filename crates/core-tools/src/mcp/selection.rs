@@ -49,6 +49,11 @@ impl ToolSelection {
         self
     }
 
+    /// Returns true if `tool` is among `toolsets` and can be called. False for a selection that names what is not there.
+    pub fn offers(&self, toolsets: &[Toolset], tool: &str) -> bool {
+        self.resolve(toolsets).is_ok_and(|selected| selected.callable.contains(tool))
+    }
+
     /// Returns the names of the selected tools.
     pub(crate) fn resolve(&self, toolsets: &[Toolset]) -> Result<SelectedTools, UnknownSelection> {
         let mut selected = self.resolve_words(toolsets)?;

@@ -485,6 +485,26 @@ impl Tool {
         self
     }
 
+    /// Puts `detour` before the function that does the work: a call for which it returns a future is made elsewhere. What
+    /// the tool keeps beyond a call stays.
+    pub(crate) fn with_detour(
+        mut self,
+        detour: impl Fn(
+            &mut Map<String, Value>,
+            &CallContext,
+        ) -> Option<BoxFuture<'static, Result<Answer, ToolError>>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        let here = Arc::clone(&self.handler);
+        self.handler = Arc::new(move |mut arguments, context| match detour(&mut arguments, &context) {
+            Some(elsewhere) => elsewhere,
+            None => here(arguments, context),
+        });
+        self
+    }
+
     /// Returns the entry of a list. All four hints are always present, because a client assumes the worst of a missing
     /// one.
     pub(crate) fn listed(&self, format: AnswerFormat) -> rmcp::model::Tool {

@@ -196,7 +196,7 @@ pub(super) async fn watch_policy(app: App, path: PathBuf) {
     let apply = move |policy| {
         host.replace_policy(policy);
         #[cfg(feature = "remotes")]
-        app.workspaces.remotes.policy_has_changed(&file);
+        app.workspaces.policy_has_changed(&file);
     };
     policy::watch(path, facts, check, apply).await;
 }

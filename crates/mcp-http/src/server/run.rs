@@ -82,6 +82,8 @@ async fn run(server: BoundServer) -> Result<ExitCode, Error> {
     let agents = app.workspaces.agents.clone();
     #[cfg(feature = "sessions")]
     tokio::spawn(adopted_agents::adopt(app));
+    #[cfg(feature = "remotes")]
+    app.workspaces.start_warm_remotes();
     // The sockets are bound and the tasks that accept run, so a client may connect from here on.
     manager.ready();
     let name = loop {
@@ -117,7 +119,7 @@ async fn run(server: BoundServer) -> Result<ExitCode, Error> {
     server.cut_off.cancel();
     // After the answers were cut off, so that no call can start another program.
     #[cfg(feature = "remotes")]
-    app.workspaces.remotes.shutdown(PROGRAMS_GRACE).await;
+    app.workspaces.end_remotes(PROGRAMS_GRACE).await;
     app.workspaces.runner.shutdown(PROGRAMS_GRACE).await;
     #[cfg(feature = "sessions")]
     agents.shutdown(AGENTS_GRACE).await;

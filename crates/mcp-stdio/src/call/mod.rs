@@ -6,6 +6,7 @@ mod parameters;
 
 use crate::error::Error;
 use crate::output::{print, print_error};
+use crate::served_remotes::ServedRemotes;
 use crate::terminal::colours;
 use core_tools::mcp::{Answer, CallContext, NoSuchTool};
 pub(crate) use list::tools;
@@ -90,12 +91,8 @@ async fn answered(
 /// so that nobody takes it for killed.
 async fn end_what_was_started(server: &LocalServer) {
     /// The time that an engine has to destroy what was created for the call.
-    #[cfg(all(feature = "remotes", unix))]
     const DESTROY_LIMIT: Duration = Duration::from_secs(60);
-    #[cfg(all(feature = "remotes", unix))]
-    if let Some(remote) = &server.remote {
-        remote.end(DESTROY_LIMIT).await;
-    }
+    ServedRemotes::of(server).end(DESTROY_LIMIT, SHUTDOWN_GRACE).await;
     #[cfg(all(feature = "sessions", unix))]
     tokio::join!(server.runner.shutdown(SHUTDOWN_GRACE), server.sessions.shutdown(SHUTDOWN_GRACE));
     #[cfg(not(all(feature = "sessions", unix)))]

@@ -13,10 +13,10 @@ use crate::error::Error;
 use crate::output::print;
 use compare::{MatrixFormat, diff, matrix};
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
-use core_tools::mcp::{Toolset, WorkspaceEffects};
+use core_tools::mcp::WorkspaceEffects;
 use error_causes::chain;
 use query::{PolicyQuery, caller, check, explain};
-use role_policy::{LoadedPolicy, ToolFacts};
+use role_policy::LoadedPolicy;
 use server_setup::settings::Settings;
 use server_setup::{policy, resources, sessions, toolsets};
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ pub(crate) fn run(
         EnvironmentPolicy::default(),
         toolsets::ServedCallers::One(&sessions::of_one(settings)),
     )?;
-    let tools: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
+    let tools = toolsets::facts_of(&toolsets);
     match command {
         PolicyCommand::Init => Ok(print(settings.program.policy().1.trim_end())),
         PolicyCommand::Lint { strict } => Ok(lint(policy::configured(settings, &tools), strict)),

@@ -3,6 +3,7 @@
 use crate::cli::GlobalOptions;
 use crate::error::Error;
 use crate::output::{DEFAULT_NAME, name};
+use server_setup::read_settings;
 use std::path::Path;
 
 /// The name of the packages that npx and uvx start.
@@ -27,7 +28,11 @@ pub(crate) fn program(executable: &Path) -> Result<Vec<String>, Error> {
 pub(crate) fn arguments(options: &GlobalOptions) -> Result<Vec<String>, Error> {
     let mut arguments = Vec::new();
     for root in &options.roots {
-        arguments.extend(["--root".to_owned(), absolute(root)?]);
+        let root = match root.to_str().filter(|_| read_settings::is_remote_root(root)) {
+            Some(remote) => remote.to_owned(),
+            None => absolute(root)?,
+        };
+        arguments.extend(["--root".to_owned(), root]);
     }
     if let Some(toolsets) = &options.toolsets {
         arguments.extend(["--toolsets".to_owned(), toolsets.clone()]);

@@ -16,4 +16,6 @@ mod stdio;
 mod streams;
 mod writer;
 
+#[cfg(all(feature = "remotes", unix))]
+pub(crate) use stdio::CloseLine;
 pub(crate) use stdio::StdioTransport;

@@ -50,13 +50,46 @@ pub(crate) struct StdioTransport {
     serving: bool,
     /// Cancelled by this transport when the client is gone.
     client_gone: CancellationToken,
+    /// The line by which the client says that it needs nothing any more.
+    close: Option<CloseLine>,
+}
+
+/// The line by which a client ends more than its connection, and what is cancelled then.
+#[derive(Clone, Debug)]
+pub(crate) struct CloseLine {
+    pub(crate) line: &'static [u8],
+    pub(crate) closed: CancellationToken,
 }
 
 impl StdioTransport {
     /// A transport over the process's own streams. `client_gone` is cancelled when input has ended and the open requests
     /// have been answered or have had their time, and when nobody reads output any more.
     pub(crate) fn new(client_gone: CancellationToken) -> Self {
-        let (input, output) = streams::standard();
+        Self::over(streams::standard(), client_gone, None)
+    }
+
+    /// The same, for a client that sends a line before the end of input if it needs nothing any more.
+    #[cfg(all(feature = "remotes", unix))]
+    pub(crate) fn closed_by(client_gone: CancellationToken, close: CloseLine) -> Self {
+        Self::over(streams::standard(), client_gone, Some(close))
+    }
+
+    /// The same over a socket.
+    #[cfg(all(feature = "remotes", unix))]
+    pub(crate) fn over_socket(
+        socket: tokio::net::UnixStream,
+        client_gone: CancellationToken,
+        close: CloseLine,
+    ) -> Self {
+        let (input, output) = socket.into_split();
+        Self::over((Box::new(input), Box::new(output)), client_gone, Some(close))
+    }
+
+    fn over(
+        (input, output): (streams::MessageInput, streams::MessageOutput),
+        client_gone: CancellationToken,
+        close: Option<CloseLine>,
+    ) -> Self {
         let ledger = Arc::<RequestLedger>::default();
         let progress = WriteProgress::default();
         let writer = LineWriter::start(output, Arc::clone(&ledger), client_gone.clone(), progress.clone());
@@ -70,6 +103,7 @@ impl StdioTransport {
             ledger,
             serving: false,
             client_gone,
+            close,
         }
     }
 
@@ -273,6 +307,13 @@ impl Transport<RoleServer> for StdioTransport {
             };
             match line {
                 Ok(Line::Whole(line)) => {
+                    if let Some(close) =
+                        self.close.as_ref().filter(|close| line.trim_ascii_end() == close.line)
+                    {
+                        close.closed.cancel();
+                        self.client_gone.cancel();
+                        return None;
+                    }
                     let (decoded, bytes) = (decode(line), line.len());
                     self.accept(decoded, bytes);
                 }

@@ -24,6 +24,20 @@ impl InputStream for tokio::io::Stdin {
     }
 }
 
+#[cfg(unix)]
+impl InputStream for tokio::net::unix::OwnedReadHalf {
+    #[cfg(target_os = "linux")]
+    fn is_hung_up(&self) -> bool {
+        unix::is_closed(self.ready(tokio::io::Interest::READABLE))
+    }
+
+    /// Returns false: it is not asked where the other streams cannot be asked either.
+    #[cfg(not(target_os = "linux"))]
+    fn is_hung_up(&self) -> bool {
+        false
+    }
+}
+
 /// Returns standard input and output.
 pub(super) fn standard() -> (MessageInput, MessageOutput) {
     (
@@ -78,7 +92,7 @@ mod unix {
     }
 
     /// Polls once. `EPOLLHUP` and `EPOLLRDHUP` (`epoll_ctl(2)`) come while there is still something to read.
-    fn is_closed(ready: impl Future<Output = std::io::Result<Ready>>) -> bool {
+    pub(super) fn is_closed(ready: impl Future<Output = std::io::Result<Ready>>) -> bool {
         match pin!(ready).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Ok(ready)) => ready.is_read_closed(),
             Poll::Ready(Err(_)) => true,

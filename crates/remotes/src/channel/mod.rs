@@ -11,6 +11,6 @@ mod supervisor;
 mod tool_channel;
 mod writer;
 
-pub(crate) use open::{ChannelOptions, open, random_hex};
+pub(crate) use open::{ChannelOptions, StartedConnect, open, random_hex, start_connect};
 pub use pending::OnProgress;
 pub(crate) use tool_channel::Channel;

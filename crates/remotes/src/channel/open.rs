@@ -41,7 +41,6 @@ enum OpeningFault {
 /// The parts of a new channel.
 #[derive(Clone, Copy)]
 pub(crate) struct ChannelOptions<'a> {
-    pub(crate) runner: &'a Runner,
     pub(crate) request: &'a OpenRequest,
     /// The name of this program.
     pub(crate) client: &'static str,
@@ -49,8 +48,36 @@ pub(crate) struct ChannelOptions<'a> {
     pub(crate) idle: Option<Duration>,
 }
 
-/// Starts `connect` and opens the channel.
-pub(crate) async fn open(connect: &RemoteCommand, options: ChannelOptions<'_>) -> Result<Channel, Error> {
+/// A command that connects, which has started and was told nothing yet.
+#[derive(Debug)]
+pub(crate) struct StartedConnect {
+    running: Running,
+    to_child: pipe::Sender,
+    from_child: pipe::Receiver,
+    stderr: LastLines,
+}
+
+impl StartedConnect {
+    /// Returns true if the command has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.running.is_finished()
+    }
+
+    /// Waits for the end of the command.
+    pub(crate) async fn finished(&self) {
+        self.running.finished().await;
+    }
+
+    /// Ends the command: its input ends, and with it the server there.
+    pub(crate) async fn end(self) {
+        let Self { mut running, to_child, from_child, .. } = self;
+        drop((to_child, from_child));
+        end_of(&mut running).await;
+    }
+}
+
+/// Starts `connect`.
+pub(crate) async fn start_connect(connect: &RemoteCommand, runner: &Runner) -> Result<StartedConnect, Error> {
     let pipes = || -> io::Result<_> { Ok((io::pipe()?, io::pipe()?)) };
     let ((child_stdin, to_child), (from_child, child_stdout)) = pipes().map_err(Error::Channel)?;
     let file = |end: OwnedFd| File::from(end);
@@ -58,7 +85,7 @@ pub(crate) async fn open(connect: &RemoteCommand, options: ChannelOptions<'_>) -
     let kept = stderr.clone();
     let command = connect
         // The root folder always exists, and a command that connects needs no folder of this machine.
-        .in_folder(Path::new("/"), options.runner)?
+        .in_folder(Path::new("/"), runner)?
         .stdin(Stdin::File(Arc::new(file(child_stdin.into()))))
         .stdout(file(child_stdout.into()))
         .on_line(move |_, line| {
@@ -69,11 +96,17 @@ pub(crate) async fn open(connect: &RemoteCommand, options: ChannelOptions<'_>) -
         // The channel lives as long as its server. What `connect` leaves behind would keep the pipes open.
         .limits(Limits::unlimited().capture(4096).leftovers(LeftoverPolicy::KillAll));
     let failed = |source| Error::Command { command: connect.shown(), source: Box::new(source) };
-    let mut running = options.runner.start(command).await.map_err(failed)?;
+    let running = runner.start(command).await.map_err(failed)?;
     let pipes = || -> io::Result<_> {
         Ok((pipe::Sender::from_owned_fd(to_child.into())?, pipe::Receiver::from_owned_fd(from_child.into())?))
     };
-    let (mut to_child, from_child) = pipes().map_err(Error::Channel)?;
+    let (to_child, from_child) = pipes().map_err(Error::Channel)?;
+    Ok(StartedConnect { running, to_child, from_child, stderr })
+}
+
+/// Opens the channel of a command that has started.
+pub(crate) async fn open(started: StartedConnect, options: ChannelOptions<'_>) -> Result<Channel, Error> {
+    let StartedConnect { mut running, mut to_child, from_child, stderr } = started;
     let mut lines = LineSource::new(from_child);
     let mut skipped = LastLines::default();
     // The id is random, so that a text which was printed before the answer cannot pass for the answer.
@@ -115,7 +148,9 @@ fn start(
     let (lines, queued) = Lines::new();
     let (cancellations, cancelled) = mpsc::unbounded_channel();
     let (closing, ended) = (CancellationToken::new(), CancellationToken::new());
-    tokio::spawn(writer::write(to_child, queued, cancelled, Arc::clone(&pending), closing.clone()));
+    let closes_session = options.request.session.is_some();
+    let (shared, token) = (Arc::clone(&pending), closing.clone());
+    tokio::spawn(writer::write(to_child, queued, cancelled, shared, token, closes_session));
     let reading = tokio::spawn(reader::read(from_child, Arc::clone(&pending), closing.clone()));
     tokio::spawn(supervisor::supervise(
         running,

@@ -23,6 +23,8 @@ struct PendingState {
     last_id: u64,
     /// The reason why the channel has ended, if it has.
     end: Option<String>,
+    /// True if the server in front has ended it, and false if it was lost.
+    is_closed_here: bool,
     /// True if something runs there that outlives calls.
     keeps_state: bool,
     /// The time of the last sign of life: a line from there, or the start of a call.
@@ -68,6 +70,7 @@ impl PendingCalls {
             calls: HashMap::new(),
             last_id: 0,
             end: None,
+            is_closed_here: false,
             keeps_state: false,
             last_sign: now,
             last_use: now,
@@ -135,6 +138,20 @@ impl PendingCalls {
         let id = state.last_id;
         state.calls.insert(id, PendingCall { is_sent: false, answer, on_progress });
         Ok((OpenCall { id, pending: Arc::clone(self), cancellations: Some(cancellations) }, receiver))
+    }
+
+    /// Returns true if the server in front has ended the channel.
+    pub(super) fn is_closed_here(&self) -> bool {
+        self.state().is_closed_here
+    }
+
+    /// Ends a channel that is not needed any more, as [`end`](Self::end) does.
+    pub(super) fn close(&self, reason: &str) {
+        {
+            let mut state = self.state();
+            state.is_closed_here |= state.end.is_none();
+        }
+        self.end(reason);
     }
 
     /// Ends the channel: every open call fails, and no other begins. The first reason counts.

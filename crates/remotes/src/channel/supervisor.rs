@@ -58,7 +58,10 @@ pub(super) async fn supervise(
             Silence::Idle { keeps_state: true, .. } => (None, ""),
         };
         if limit.is_some_and(|limit| limit <= Instant::now()) {
-            pending.end(reason);
+            match reason == IDLE {
+                true => pending.close(reason),
+                false => pending.end(reason),
+            }
             closing.cancel();
             break;
         }

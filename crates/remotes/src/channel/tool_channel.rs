@@ -66,6 +66,16 @@ impl Channel {
         self.pending.end_reason().as_deref() == Some(IDLE)
     }
 
+    /// Returns true if the server in front has ended it. False for a channel that is open or was lost.
+    pub(crate) fn is_closed_here(&self) -> bool {
+        self.pending.is_closed_here()
+    }
+
+    /// Notes that something runs there that outlives calls: the channel follows one that was lost.
+    pub(crate) fn note_state(&self) {
+        self.pending.note_state();
+    }
+
     /// Returns true if it ends: nothing is sent any more, also if the reason is not known yet.
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.is_cancelled()
@@ -78,7 +88,7 @@ impl Channel {
 
     /// Ends the channel: the server there reads the end of its input. Returns when `connect` has ended.
     pub(crate) async fn close(&self, reason: &str) {
-        self.pending.end(reason);
+        self.pending.close(reason);
         self.closing.cancel();
         self.ended.cancelled().await;
     }
@@ -148,7 +158,7 @@ impl Channel {
 
 impl Drop for Channel {
     fn drop(&mut self) {
-        self.pending.end("it is not needed any more");
+        self.pending.close("it is not needed any more");
         self.closing.cancel();
     }
 }

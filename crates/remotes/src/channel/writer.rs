@@ -1,18 +1,23 @@
 //! The lines that go there.
 
 use super::pending::PendingCalls;
+use crate::opening::CLOSE_LINE;
 use json_rpc::json::Json;
 use json_rpc::message::Message;
 use process_runner::CancellationToken;
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
 /// The lines that may wait, so that a server there that does not read holds callers up and no memory.
 const MAX_LINES: usize = 64;
+
+/// The time that the server there has to read that its session ends.
+const CLOSE_TIME: Duration = Duration::from_millis(500);
 
 /// A call's line, and the id of the call.
 type CallLine = (u64, Vec<u8>);
@@ -49,11 +54,12 @@ pub(super) async fn write(
     mut cancellations: mpsc::UnboundedReceiver<u64>,
     pending: Arc<PendingCalls>,
     closing: CancellationToken,
+    closes_session: bool,
 ) {
     loop {
         let line = tokio::select! {
             biased;
-            () = closing.cancelled() => return,
+            () = closing.cancelled() => break,
             // Before the calls, which a server there that is busy may take long to read.
             Some(id) = cancellations.recv() => cancelled(id),
             Some((id, line)) = lines.recv() => match pending.note_sent(id) {
@@ -61,11 +67,12 @@ pub(super) async fn write(
                 // Cancelled while it waited: nobody wants it to run any more.
                 false => continue,
             },
-            else => return,
+            else => break,
         };
         // A pipe that nobody reads blocks a write, and must not keep the channel from closing.
         let written = tokio::select! {
             written = write_line(&mut pipe, &line, &pending) => written,
+            // Half a line may have been written, so that no other can follow.
             () = closing.cancelled() => return,
         };
         if let Err(error) = written {
@@ -75,6 +82,11 @@ pub(super) async fn write(
             closing.cancel();
             return;
         }
+    }
+    if closes_session && pending.is_closed_here() {
+        let line = [CLOSE_LINE, b"\n"].concat();
+        // A server there that does not read ends for the end of its input, a while later.
+        let _ = tokio::time::timeout(CLOSE_TIME, pipe.write_all(&line)).await;
     }
 }
 
@@ -122,7 +134,8 @@ mod tests {
         }
         let first = Some(first).filter(|_| !is_cancelled_in_queue);
         let closing = CancellationToken::new();
-        let writing = tokio::spawn(write(pipe, queued, cancelled, Arc::clone(&pending), closing.clone()));
+        let writing =
+            tokio::spawn(write(pipe, queued, cancelled, Arc::clone(&pending), closing.clone(), false));
         let mut found = vec![read.next_line().await.unwrap().unwrap()];
         if let Some(first) = first {
             drop(first);

@@ -1,7 +1,10 @@
 #![allow(clippy::disallowed_methods, reason = "the tests make the files of an engine")]
 
 use super::*;
+use crate::lease::LeaseFolder;
+use process_runner::Runner;
 use std::path::Path;
+use std::time::Instant;
 use toml::de::DeTable;
 
 /// A server there that answers the first message and then reads.
@@ -27,7 +30,7 @@ fn remote(folder: &Path) -> Remote {
     let settings = RemoteSettings::parse("box", table.get_ref(), &(0..0)).unwrap();
     let mut options = RemoteOptions::new("mcp-stdio", "1", Runner::new());
     options.leases = Some(LeaseFolder::new(folder.join("leases")));
-    Remote::new(settings, OpenRequest::new("1", ""), options)
+    Remote::new(settings, OpenRequest::new("1", ""), options, WarmRemotes::default())
 }
 
 async fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {

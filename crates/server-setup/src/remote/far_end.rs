@@ -106,7 +106,16 @@ pub fn far_end_settings(
     settings.policy_text.clone_from(&request.policy);
     settings.operator_limit = limits.operator_limit();
     settings.asked_by = Some("the server in front");
+    settings.first_command_id = request.first_command_id;
     Ok(settings)
+}
+
+/// Returns the folder of the sessions that outlive their channels: `coretools/far-sessions` in `$XDG_STATE_HOME`, by default
+/// `~/.local/state` (XDG Base Directory Specification).
+pub fn session_folder() -> Option<PathBuf> {
+    let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let state = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")));
+    Some(state?.join("coretools/far-sessions"))
 }
 
 /// Returns the answer to the first message: what this machine is, and what it lacks.

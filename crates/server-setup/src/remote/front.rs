@@ -1,5 +1,6 @@
 //! The server in front of a remote: it judges, limits, masks and records every call, and has it made there.
 
+use super::forward::forward;
 use crate::config::Config;
 use crate::error::Error;
 use crate::program::Program;
@@ -9,26 +10,31 @@ use crate::setup::{self, LocalServer, PolicyCheck};
 use crate::toolsets::{self, ServedCallers};
 use crate::{approvals, audit, identity, policy, protected_files, sessions, trusted_text};
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
-use core_tools::mcp::{Answer, CallForwarder, ForwardedCall, RemoteEffects, ToolError, Toolset};
-use error_causes::chain;
+use core_tools::mcp::{CallForwarder, ForwardedCall, RemoteEffects, Toolset};
 use process_runner::Runner;
 use process_runner::guardian::GuardianProgram;
-use remotes::{LeaseFolder, OnProgress, OpenRequest, Remote, RemoteCall, RemoteOptions, RemoteSettings};
-use role_policy::{Caller, ToolFacts};
-use std::path::{Path, PathBuf};
+use remotes::{LeaseFolder, OpenRequest, Remote, RemoteOptions, RemoteSettings};
+use role_policy::{Caller, EffectResolver};
+use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The tools that start what goes on after their call. A connection that is lost afterwards is told of.
-const STARTS_BACKGROUND: [&str; 4] = ["start_command", "new_session", "run_agent_command", "resume"];
 
 /// The name of the program there, if the kind names none.
 const PROGRAM: &str = "mcp-stdio";
 
-/// Returns the version that both ends must have. A program with tools of its own has its name in it: others lack them.
+/// The hash of the sources of this build. Empty for a release.
+const BUILD: &str = env!("CORETOOLS_BUILD");
+
+/// Returns the version that both ends must have, with the build as its metadata (Semantic Versioning 2.0.0, §10). A program
+/// with tools of its own has its name in it: others lack them.
 pub fn version(program: Program) -> String {
+    let mut version = program.version.to_owned();
+    if !BUILD.is_empty() {
+        version.push('+');
+        version.push_str(BUILD);
+    }
     match program.own_toolset {
-        Some(_) => format!("{} {}", program.name, program.version),
-        None => program.version.to_owned(),
+        Some(_) => format!("{} {version}", program.name),
+        None => version,
     }
 }
 
@@ -64,40 +70,10 @@ pub fn open_request(
     Ok(request)
 }
 
-/// Tells a remote of a policy that was read again, so that its next connection is judged by it there too. One that is not
-/// trusted holds here alone.
-pub fn policy_has_changed(remote: &Remote, path: &Path) {
-    match trusted_text::read(path) {
-        Ok(text) => remote.change_request(|request| request.policy = Some(text)),
-        Err(error) => {
-            tracing::warn!("the policy of connections to remotes stays as it was: {}", chain(&error));
-        }
-    }
-}
-
 /// Returns what makes calls on `remote`.
 fn forwarder(remote: &Remote) -> CallForwarder {
     let remote = remote.clone();
     CallForwarder::new(move |call: ForwardedCall| forward(remote.clone(), call))
-}
-
-async fn forward(remote: Remote, call: ForwardedCall) -> Result<Answer, ToolError> {
-    let ForwardedCall { tool, arguments, context, .. } = call;
-    let name = remote.settings().name.clone();
-    let progress = context.progress.clone();
-    let on_progress: OnProgress = match progress.is_requested() {
-        true => Arc::new(move |text| progress.relay(text)),
-        false => Arc::new(|_| {}),
-    };
-    let starts_background = STARTS_BACKGROUND.contains(&tool);
-    let call = RemoteCall { tool, arguments, cancel: context.cancel.clone(), on_progress, starts_background };
-    let result = remote.call(call).await.map_err(|error| match error {
-        remotes::Error::Cancelled => ToolError::new("cancelled"),
-        error => ToolError::new(format!("remote {name}: {}", chain(&error))),
-    })?;
-    Answer::from_call_result(result).map_err(|error| {
-        ToolError::new(format!("remote {name}: its answer is refused: {error}; the call may have run"))
-    })
 }
 
 /// Tools whose work is done by a remote, and what a host needs beside them.
@@ -149,7 +125,16 @@ pub fn connect_for(
     runner: Runner,
 ) -> Result<Remote, Error> {
     let request = open_request(settings, &remote, caller)?;
-    Ok(Remote::new(remote, request, remote_options(settings, runner, slug)))
+    let options = remote_options(settings, runner, slug);
+    Ok(Remote::new(remote, request, options, settings.warm_remotes.clone()))
+}
+
+/// Makes the remotes of the configuration ahead from now on, as many as each says. To be called in a runtime.
+pub fn start_warm(settings: &Settings, runner: &Runner) {
+    let options = remote_options(settings, runner.clone(), String::new());
+    for remote in &settings.config.remotes {
+        settings.warm_remotes.start(remote, &options);
+    }
 }
 
 /// Returns the tools of `settings`, whose work is done by `remote`.
@@ -163,6 +148,8 @@ pub fn forwarded_tools(
     remote: &Remote,
 ) -> Result<ForwardedTools, Error> {
     let mut settings = settings.clone();
+    // A caller whose tools work on a remote chooses no other.
+    settings.chosen_remotes = None;
     without_local_files(&mut settings.config);
     // The tools need a workspace to be made. None of them works here, so that nothing reaches it.
     let workspace = Arc::new(workspace(&settings)?);
@@ -173,7 +160,7 @@ pub fn forwarded_tools(
 }
 
 /// Returns the options of a remote for a caller of this slug.
-fn remote_options(settings: &Settings, runner: Runner, caller: String) -> RemoteOptions {
+pub(crate) fn remote_options(settings: &Settings, runner: Runner, caller: String) -> RemoteOptions {
     let program = settings.program;
     let name = if program.own_toolset.is_some() { program.name } else { PROGRAM };
     let mut options = RemoteOptions::new(name, program.version, runner);
@@ -199,6 +186,8 @@ fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<Local
         tracing::warn!("{warning}");
     }
     without_local_files(&mut settings.config);
+    // Added when the other tools are forwarded: those on other remotes are not forwarded to this one.
+    let chosen_remotes = settings.chosen_remotes.take();
     // The tools need a workspace to be made. None of them works here, so that nothing reaches it.
     let workspace = Arc::new(workspace(&settings)?);
     let runner = resources::runner(&settings)?;
@@ -207,7 +196,7 @@ fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<Local
     let callers = ServedCallers::One(&sessions);
     let environment = EnvironmentPolicy::default();
     let toolsets = toolsets::all(&settings, &workspace, &runner, confine, environment, callers)?;
-    let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
+    let facts = toolsets::facts_of(&toolsets);
     let loaded = policy::at_start(&settings, &facts)?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
@@ -215,15 +204,21 @@ fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<Local
     protected_files::check_marker_key(&settings, &workspace)?;
     let caller = identity::caller(&settings, &loaded.policy).caller;
     let remote = connect_for(&settings, remote, &caller, "local".to_owned(), runner.clone())?;
-    let ForwardedTools { toolsets, effects, roots } = ForwardedTools::new(toolsets, &remote);
+    let ForwardedTools { mut toolsets, effects, mut roots } = ForwardedTools::new(toolsets, &remote);
+    let mut effects: Arc<dyn EffectResolver + Send + Sync> = Arc::new(effects);
+    if let Some(chosen) = &chosen_remotes {
+        toolsets = chosen.add_to(toolsets);
+        effects = Arc::new(chosen.effects(effects));
+        roots.extend(chosen.roots());
+    }
     let mut host = setup::host(&settings, loaded.policy)
         .approvals(approvals::of_one(&settings, &workspace))
         .roots(roots);
     for toolset in toolsets {
         host = host.toolset(toolset);
     }
-    let host = host.effects(Arc::new(effects)).audit(audit::open(&settings)?).build()?;
-    let name = remote.settings().name.clone();
+    let host = host.effects(effects).audit(audit::open(&settings)?).build()?;
+    let name = remote.settings().label();
     Ok(LocalServer {
         program: settings.program,
         host,
@@ -238,6 +233,8 @@ fn remote_server(mut settings: Settings, remote: RemoteSettings) -> Result<Local
         sessions,
         narrowing: None,
         remote: Some(remote),
+        chosen_remotes,
+        warm_remotes: settings.warm_remotes.clone(),
     })
 }
 

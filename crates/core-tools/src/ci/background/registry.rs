@@ -52,11 +52,15 @@ struct BackgroundCommandTable {
 impl BackgroundCommands {
     /// Creates an empty registry; `commands` says in which folders and behind which confinement its commands run.
     pub fn new(commands: Commands) -> Self {
+        let table = BackgroundCommandTable {
+            last_id: commands.first_background_id.saturating_sub(1),
+            ..BackgroundCommandTable::default()
+        };
         Self {
             commands,
             quota: BackgroundQuota::new(),
             observer: BackgroundObserver::default(),
-            table: Mutex::default(),
+            table: Mutex::new(table),
         }
     }
 
@@ -98,7 +102,7 @@ impl BackgroundCommands {
     /// Records a command that has started.
     pub(super) fn add(&self, new: impl FnOnce(u32) -> BackgroundCommand) -> Arc<BackgroundCommand> {
         let mut table = self.table();
-        table.last_id += 1;
+        table.last_id = table.last_id.saturating_add(1);
         let process = Arc::new(new(table.last_id));
         table.processes.insert(process.id, Arc::clone(&process));
         // The table grows only here, so that here is the place to keep it bounded.
