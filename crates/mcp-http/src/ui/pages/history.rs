@@ -116,7 +116,8 @@ enum SearchError {
 /// Searches the audit.
 async fn search(source: &AuditSource, query: &PageQuery) -> Result<FoundEntries, SearchError> {
     let audit_query = audit_query(query, SystemTime::now())?;
-    let Ok(Ok(permit)) = tokio::time::timeout(SEARCH_WAIT, Arc::clone(&SEARCHES).acquire_owned()).await else {
+    let Ok(Ok(permit)) = tokio::time::timeout(SEARCH_WAIT, Arc::clone(&SEARCHES).acquire_owned()).await
+    else {
         return Err(SearchError::Busy);
     };
     let source = source.clone();
