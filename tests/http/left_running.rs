@@ -154,7 +154,7 @@ fn the_marker_of_an_own_earlier_command_hides_no_process() {
     // showed the marker: then it is known as left running.
     let script = "env > marker.txt; exec sleep 600";
     let started = client.call("start_command", json!({"command": ["sh", "-c", script]}));
-    integration_tests::wait_until(SOON, "the command has told its marker", || {
+    wait_until(SOON, "the command has told its marker", || {
         project.join("marker.txt").metadata().is_ok_and(|file| file.len() > 0)
     });
     let environment = std::fs::read_to_string(project.join("marker.txt")).unwrap();
@@ -162,7 +162,7 @@ fn the_marker_of_an_own_earlier_command_hides_no_process() {
     client.text("run_command", marked(&seconds, &[running]));
     wait_until_left(&seconds);
     client.text("stop_command", json!({"id": started["structuredContent"]["id"]}));
-    integration_tests::wait_until(SOON, "it is gone or listed", || {
+    wait_until(SOON, "it is gone or listed", || {
         alive(&seconds).is_empty() || client.text("list_commands", json!({})).contains(&seconds)
     });
     // Of a command that has ended, it says nothing: the process is known by its parents.

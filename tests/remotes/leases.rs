@@ -172,7 +172,7 @@ fn a_life_that_is_over_ends_with_what_was_created() {
 
 /// Waits until so many leases are written down and so many things are made.
 fn wait_for_both(engine: &Engine, count: usize) {
-    integration_tests::wait_until(Duration::from_secs(20), &format!("{count} are made"), || {
+    wait_until(Duration::from_secs(20), &format!("{count} are made"), || {
         (engine.made(), engine.written_down()) == (count, count)
     });
 }
@@ -216,7 +216,7 @@ fn a_warm_remote_that_dies_or_grows_old_is_destroyed_and_another_takes_its_place
     };
     wait_for_both(&engine, 1);
     let first = names();
-    integration_tests::wait_until(Duration::from_secs(20), "an old one is replaced", || {
+    wait_until(Duration::from_secs(20), "an old one is replaced", || {
         let now = names();
         !now.is_empty() && now != first
     });

@@ -207,7 +207,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::diagnosis::{SessionStopCause, SessionStopDiagnosis};
     use crate::state::SessionState;
-    use process_runner::Confinement;
+    use process_runner::{Confinement, ResourceLimits};
     use std::path::PathBuf;
 
     pub(crate) fn record(id: &str) -> SessionRecord {
@@ -222,6 +222,7 @@ pub(crate) mod tests {
             orchestrates: false,
             confinement: Some(Confinement::project(["/"], "/tmp").network(false)),
             inherited_variables: Some(vec!["PATH".to_owned()]),
+            resource_limits: ResourceLimits::default(),
             roots: vec![PathBuf::from("/")],
             command: vec!["sh".to_owned()],
             agent: None,

@@ -166,23 +166,22 @@ async fn describe(
     statement: &str,
 ) -> Result<(Vec<ResultColumn>, usize), sqlx::Error> {
     let prepared = connection.prepare(AssertSqlSafe(statement).into_sql_str()).await?;
-    let columns = prepared
-        .columns()
-        .iter()
-        .map(|column| {
-            use sqlx::Column as _;
-            ResultColumn {
-                name: column.name().to_owned(),
-                kind: column.type_info().name().to_ascii_lowercase(),
-            }
-        })
-        .collect();
+    let columns = columns_of(prepared.columns());
     let parameters = match prepared.parameters() {
         Some(Either::Right(count)) => count,
         Some(Either::Left(kinds)) => kinds.len(),
         None => 0,
     };
     Ok((columns, parameters))
+}
+
+fn columns_of(columns: &[sqlx::mysql::MySqlColumn]) -> Vec<ResultColumn> {
+    use sqlx::Column as _;
+    let column = |column: &sqlx::mysql::MySqlColumn| ResultColumn {
+        name: column.name().to_owned(),
+        kind: column.type_info().name().to_ascii_lowercase(),
+    };
+    columns.iter().map(column).collect()
 }
 
 /// Checks that the server accepts the statement between `before` and `after`. It is not run.
@@ -324,7 +323,7 @@ async fn run_seed(
     connection: &mut MySqlConnection,
     request: &DbBridge,
     statement: &str,
-    (columns, parameters): (Vec<Column>, usize),
+    (columns, parameters): (Vec<ResultColumn>, usize),
 ) -> Result<SeedReport, Error> {
     let mut report = SeedReport { dry_run: request.dry_run, ..SeedReport::default() };
     let mut returned = RowCollector::new(columns, request.row_limit()?);
@@ -367,6 +366,8 @@ async fn run_change(
             }
             Either::Right(row) => {
                 returned_rows += 1;
+                // MariaDB names the columns of RETURNING only with the rows.
+                returned.name_columns(|| columns_of(row.columns()));
                 // A full answer takes no more rows; the statement goes on.
                 returned.push((0..row.len()).map(|index| cell(&row, index)));
             }

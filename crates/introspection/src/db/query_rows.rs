@@ -86,6 +86,14 @@ impl RowCollector {
         self.rows.notes.push(note.into());
     }
 
+    /// Sets the columns, if there are none yet.
+    #[cfg(feature = "mysql")]
+    pub(super) fn name_columns(&mut self, columns: impl FnOnce() -> Vec<ResultColumn>) {
+        if self.rows.columns.is_empty() {
+            self.rows.columns = with_distinct_names(columns());
+        }
+    }
+
     #[cfg(feature = "mysql")]
     /// Returns true if a row was dropped.
     pub(super) fn is_full(&self) -> bool {

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::output::print;
 use compare::{MatrixFormat, diff, matrix};
 use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
-use core_tools::mcp::WorkspaceEffects;
+use core_tools::mcp::{Toolset, WorkspaceEffects};
 use error_causes::chain;
 use query::{PolicyQuery, caller, check, explain};
 use role_policy::LoadedPolicy;

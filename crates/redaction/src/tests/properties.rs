@@ -13,7 +13,8 @@ fn each_name_in_a_line_of_megabytes_is_judged_without_its_line() {
     let redactor = redactor();
     for piece in ["password=", "X_PASSWORD=a ", "DB_PASSWORD="] {
         let start = std::time::Instant::now();
-        redactor.redact(&piece.repeat((4 << 20) / piece.len()));
+        let text = piece.repeat((4 << 20) / piece.len());
+        drop(redactor.redact(&text).into_owned());
         assert!(start.elapsed().as_secs() < 60, "{piece:?} took {:?}", start.elapsed());
     }
 }

@@ -18,8 +18,7 @@ mod rejected_call;
 mod tools;
 
 pub use builder::HostBuilder;
-#[cfg(feature = "ci")]
-pub(super) use call::resource_limits;
+pub use call::resource_limits;
 pub use error::{HostError, NoSuchTool};
 pub use host::Host;
 pub(super) use offers::OfferedNames;

@@ -8,13 +8,13 @@ mod texts;
 pub(crate) use error::InitError;
 
 use super::token;
-use crate::atomic_file;
 use crate::cli::InitArgs;
 use crate::console_output::{print, say};
 use crate::net::address::ListenAddress;
 use crate::server::exposure;
 use owner::FileOwner;
 use paths::InitPaths;
+use server_setup::protected_files::lock_path;
 use server_setup::settings::Settings;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
