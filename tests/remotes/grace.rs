@@ -78,7 +78,9 @@ impl Engine {
 
 /// Starts a command that counts, and returns its id.
 fn start(client: &mut Wire, mark: &str) -> u64 {
-    let line = format!("echo begun; sleep {mark} & while read -r line; do echo \"got $line\"; done; wait");
+    // The line itself, which answers repeat, does not have the word that it prints.
+    let line =
+        format!("printf 'be%s\\n' gun; sleep {mark} & while read -r line; do echo \"got $line\"; done; wait");
     let (started, failed) = client.outcome("start_command", json!({"command": line, "shell": true}));
     assert!(!failed, "{started}");
     started["id"].as_u64().unwrap()

@@ -30,7 +30,6 @@ fn check_flags(options: &GlobalOptions) -> Result<(), Error> {
     let given = [
         ("--toolsets", options.toolsets.is_some()),
         ("--audit", options.audit.is_some()),
-        ("--remote", options.remote.is_some()),
         ("--remote-option", !options.remote_options.is_empty()),
         ("--text-only", options.text_only),
         // A variable may say the same, for all servers of this user, and is no limit of this one.
