@@ -41,6 +41,7 @@ mod presets;
 mod reaping;
 mod remote;
 mod settings;
+mod shared_remote;
 mod shown;
 mod table;
 mod template;
