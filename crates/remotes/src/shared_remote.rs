@@ -14,13 +14,12 @@ use crate::settings::RemoteSettings;
 use crate::warm::{WarmRemote, WarmRemotes};
 use error_causes::chain;
 use process_runner::CancellationToken;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use std::pin::Pin;
-use std::sync::Weak;
 /// The exit code of a shell for a program that is not there (POSIX: 127), and of engines that run one there.
 const NOT_FOUND: [u32; 2] = [127, 126];
 
