@@ -13,7 +13,7 @@ pub(crate) enum Stop {
     Confined,
 }
 
-/// What an attempt is made with.
+/// The means of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Means {
     /// A line of the client's shell.

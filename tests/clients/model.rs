@@ -26,7 +26,7 @@ pub(crate) struct Refusal {
     pub(crate) after_results: usize,
 }
 
-/// What stands in a refusal.
+/// The text of a refusal.
 #[derive(Clone, Debug)]
 pub(crate) enum RefusalBody {
     /// An error.

@@ -12,7 +12,7 @@ fn python_program(name: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn mcpscore_gives_every_point() {
+fn mcpscore_gives_every_point_but_those_for_the_log() {
     let Some(mcpscore) = python_program("mcpscore") else { return };
     let project = Project::with([("a.txt", "one\n")]);
     let mut command = Command::new(mcpscore);
@@ -22,8 +22,11 @@ fn mcpscore_gives_every_point() {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     // A build that is not made from a repository on GitHub has no page to name, which is one point.
     let unknown = u64::from(option_env!("GITHUB_REPOSITORY").is_none());
+    // The log is told to clients of the `initialize` era, which learn by it that a background command or a session has ended.
+    // The next revision has deprecated it, which is two points.
+    let log = 2;
     let (score, most) = (report["score"].as_u64().unwrap(), report["max_score"].as_u64().unwrap());
-    assert!(score + unknown >= most, "{score} of {most}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(score + unknown + log >= most, "{score} of {most}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

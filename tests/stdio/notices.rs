@@ -95,7 +95,7 @@ fn a_client_of_2026_07_28_is_told_of_the_resources_to_which_it_listens() {
     assert!(wire.others().iter().all(|message| message["method"] != "notifications/message"));
 }
 
-/// What a command leaves running is a background command, of whose end the client is told as well.
+/// A process that a command leaves running is a background command, of whose end the client is told as well.
 #[test]
 #[cfg(target_os = "linux")]
 fn the_end_of_what_a_command_left_running_is_told() {

@@ -92,7 +92,7 @@ pub struct NewSession {
     /// The confinement of its processes. None: they reach what the supervisor reaches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confinement: Option<Confinement>,
-    /// What its processes may use together. Nothing is limited by default.
+    /// The resources that its processes may use together. Nothing is limited by default.
     #[serde(default, skip_serializing_if = "is_unlimited")]
     pub resource_limits: ResourceLimits,
     /// The names of the variables that its processes inherit from the supervisor; a `*` at the end stands for any ending.

@@ -32,7 +32,7 @@ pub(crate) struct SessionRecord {
     /// The confinement of its processes.
     #[serde(default)]
     pub(crate) confinement: Option<Confinement>,
-    /// What its processes may use together.
+    /// The resources that its processes may use together.
     #[serde(default, skip_serializing_if = "crate::protocol::is_unlimited")]
     pub(crate) resource_limits: ResourceLimits,
     /// The names of the variables that its processes inherit. None: all of them.

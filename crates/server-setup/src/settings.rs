@@ -53,7 +53,7 @@ pub struct Settings {
     pub withheld: Vec<String>,
 }
 
-/// What the operator of the far end of a remote allows, by policies of that machine alone.
+/// The limits that the operator of the far end of a remote sets, by policies of that machine alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperatorLimit {
     /// The policy file. None: the built-in policy.

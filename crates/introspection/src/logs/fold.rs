@@ -9,9 +9,9 @@ const MIN_MIXED: usize = 16;
 /// The groups of digits of a UUID.
 const UUID_GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
 
-/// What stands for a number.
+/// The text in the place of a number.
 const NUMBER: &str = "<n>";
-/// What stands for an id.
+/// The text in the place of an id.
 const ID: &str = "<id>";
 
 /// Returns the first line of `message` with `<n>` for numbers, times and addresses, and `<id>` for ids.
@@ -100,7 +100,7 @@ fn uuid(text: &str) -> Option<usize> {
     (at == 36 && ends).then_some(at)
 }
 
-/// What stands for a word of letters and digits.
+/// The text in the place of a word of letters and digits.
 enum FoldedWord<'a> {
     /// The word itself.
     Same,

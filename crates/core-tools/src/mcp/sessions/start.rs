@@ -172,7 +172,7 @@ struct SessionRoles {
     /// True if it may steer other sessions.
     orchestrates: bool,
     parent: Option<String>,
-    /// What the processes of the session may use together: no more than each of its roles allows.
+    /// The resources that the processes of the session may use together: no more than each of its roles allows.
     resource_limits: ResourceLimits,
 }
 
