@@ -224,7 +224,7 @@ fn a_plug_in_of_opencode_that_somebody_changed_is_found() {
 }
 
 /// An event of Cursor 3.9 before it uses a tool.
-fn cursor_event(home: &HookHome, tool: &str, input: Value) -> Value {
+fn cursor_event(home: &HookHome, tool: &str, input: &Value) -> Value {
     json!({
         "conversation_id": "3fd0c9b2-5a07-4a44-9a38-0a8b58b5a3f1",
         "generation_id": "0b7f6e0e-6c1f-4c0f-8e0c-1f7a3a0c9d11",
@@ -248,7 +248,7 @@ fn events_of_cursor_are_answered_in_its_form() {
     home.succeeds(&["--role", "worker", "hook", "install", "cursor"], "");
     let audit = home.path("audit.jsonl");
     let ask = |tool: &str, input: Value| -> Value {
-        let event = cursor_event(&home, tool, input).to_string();
+        let event = cursor_event(&home, tool, &input).to_string();
         let arguments = ["--role", "worker", "--audit", audit.to_str().unwrap(), "hook", "cursor"];
         serde_json::from_str(&home.succeeds(&arguments, &event)).unwrap()
     };

@@ -27,7 +27,7 @@ fn read(wire: &mut Wire, uri: &str) -> Value {
     serde_json::from_str(content["text"].as_str().unwrap()).unwrap()
 }
 
-fn start(wire: &mut Wire, command: Value) {
+fn start(wire: &mut Wire, command: &Value) {
     let started = wire.call("start_command", json!({"command": command}));
     assert_eq!(started["isError"], false, "{started}");
 }
@@ -36,14 +36,14 @@ fn start(wire: &mut Wire, command: Value) {
 fn a_client_of_the_initialize_era_gets_updates_and_a_log_message_of_its_level() {
     let (_project, mut wire) = serve([], INITIALIZE);
     // Before a level is set, the client gets no messages.
-    start(&mut wire, json!(["true"]));
+    start(&mut wire, &json!(["true"]));
     wire.text("read_command_output", json!({"id": 1, "wait_for_exit": true, "wait_ms": 20_000}));
     assert_eq!(wire.request("logging/setLevel", json!({"level": "info"}))["result"], json!({}));
     for uri in ["coretools://commands", "coretools://commands/2"] {
         let subscribed = wire.request("resources/subscribe", json!({"uri": uri}));
         assert_eq!(subscribed["result"], json!({}), "{subscribed}");
     }
-    start(&mut wire, json!(["cat"]));
+    start(&mut wire, &json!(["cat"]));
     told(&mut wire, |message| is_update(message, "coretools://commands"));
     assert_eq!(read(&mut wire, "coretools://commands/2")["state"], "running");
     wire.text("write_command_input", json!({"id": 2, "close": true}));
@@ -57,13 +57,13 @@ fn a_client_of_the_initialize_era_gets_updates_and_a_log_message_of_its_level() 
     let listed = read(&mut wire, "coretools://commands");
     assert_eq!(listed["commands"].as_array().unwrap().len(), 2, "{listed}");
     // What does not end well is a warning, and a client that wants only errors is not told.
-    start(&mut wire, json!(["false"]));
+    start(&mut wire, &json!(["false"]));
     let message = told(&mut wire, |message| message["method"] == "notifications/message");
     assert_eq!(message["params"]["level"], "warning", "{message}");
     wire.request("logging/setLevel", json!({"level": "error"}));
     wire.request("resources/unsubscribe", json!({"uri": "coretools://commands"}));
     wire.request("resources/subscribe", json!({"uri": "coretools://commands/4"}));
-    start(&mut wire, json!(["false"]));
+    start(&mut wire, &json!(["false"]));
     let next = told(&mut wire, |message| message["method"] != json!(null));
     assert!(is_update(&next, "coretools://commands/4"), "{next}");
     told(&mut wire, |message| is_update(message, "coretools://commands/4"));
@@ -77,7 +77,7 @@ fn a_client_of_2026_07_28_is_told_of_the_resources_to_which_it_listens() {
     let uris = ["coretools://commands/1", "coretools://no-such"];
     wire.ask("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": uris}}));
     assert_eq!(wire.receive()["method"], "notifications/subscriptions/acknowledged");
-    start(&mut wire, json!(["cat"]));
+    start(&mut wire, &json!(["cat"]));
     told(&mut wire, |message| is_update(message, "coretools://commands/1"));
     assert_eq!(read(&mut wire, "coretools://commands/1")["state"], "running");
     wire.text("stop_command", json!({"id": 1}));

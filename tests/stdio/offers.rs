@@ -28,7 +28,7 @@ fn prompts(wire: &mut Wire) -> Vec<String> {
     prompts.iter().map(|prompt| prompt["name"].as_str().unwrap().to_owned()).collect()
 }
 
-fn completed(wire: &mut Wire, reference: Value, argument: &str, value: &str) -> Value {
+fn completed(wire: &mut Wire, reference: &Value, argument: &str, value: &str) -> Value {
     let params = json!({"ref": reference, "argument": {"name": argument, "value": value}});
     let answer = wire.request("completion/complete", params);
     assert!(answer["result"].is_object(), "{answer}");
@@ -90,9 +90,9 @@ fn the_context_of_a_role_is_a_resource_for_those_who_may_use_the_role() {
         let refused = read("coretools://context/qa");
         assert!(refused["error"]["message"].as_str().unwrap().contains("the role dev may use"), "{refused}");
         let template = json!({"type": "ref/resource", "uri": "coretools://context/{role}"});
-        assert_eq!(completed(&mut dev, template.clone(), "role", ""), json!(["dev"]));
+        assert_eq!(completed(&mut dev, &template, "role", ""), json!(["dev"]));
         let mut all = connect(&project, "orchestrator", era);
-        assert_eq!(completed(&mut all, template, "role", "arch"), json!(["architect"]));
+        assert_eq!(completed(&mut all, &template, "role", "arch"), json!(["architect"]));
     }
 }
 
@@ -106,8 +106,7 @@ fn paths_and_branches_are_suggested_as_far_as_the_caller_sees_them() {
     for era in Era::BOTH {
         let mut wire = connect(&project, "dev", era);
         let prompt = json!({"type": "ref/prompt", "name": "work_as_dev"});
-        let mut suggested =
-            |argument: &str, value: &str| completed(&mut wire, prompt.clone(), argument, value);
+        let mut suggested = |argument: &str, value: &str| completed(&mut wire, &prompt, argument, value);
         assert_eq!(suggested("path", "s"), json!(["src/"]), "{era:?}");
         assert_eq!(suggested("path", "src/s"), json!(["src/shop.rs", "src/stock.rs"]));
         assert_eq!(suggested("path", ".h"), json!([".hidden"]));
@@ -126,8 +125,8 @@ fn paths_and_branches_are_suggested_as_far_as_the_caller_sees_them() {
     command.args(["--role", "narrow", "--policy", outside.join("roles.toml").to_str().unwrap()]);
     let mut wire = Wire::connect(command, Era::Modern);
     let prompt = json!({"type": "ref/prompt", "name": "work_as_narrow"});
-    assert_eq!(completed(&mut wire, prompt.clone(), "path", "src/"), json!([]));
-    assert_eq!(completed(&mut wire, prompt, "path", "docs/"), json!(["docs/a.md"]));
+    assert_eq!(completed(&mut wire, &prompt, "path", "src/"), json!([]));
+    assert_eq!(completed(&mut wire, &prompt, "path", "docs/"), json!(["docs/a.md"]));
 }
 
 #[test]
@@ -140,7 +139,7 @@ fn the_audit_records_prompts_resources_and_suggestions() {
     wire.request("prompts/get", json!({"name": "work_as_dev"}));
     wire.request("resources/read", json!({"uri": "coretools://context/qa"}));
     let prompt = json!({"type": "ref/prompt", "name": "work_as_dev"});
-    completed(&mut wire, prompt, "path", "s");
+    completed(&mut wire, &prompt, "path", "s");
     let records = std::fs::read_to_string(&audit).unwrap();
     let recorded: Vec<(String, String)> = records
         .lines()
@@ -169,14 +168,14 @@ fn the_tests_that_failed_last_are_suggested_to_the_caller_who_ran_them() {
     for era in Era::BOTH {
         let mut wire = connect(&project, "dev", era);
         let prompt = json!({"type": "ref/prompt", "name": "fix_test"});
-        assert_eq!(completed(&mut wire, prompt.clone(), "test", ""), json!([]), "nothing was run");
+        assert_eq!(completed(&mut wire, &prompt, "test", ""), json!([]), "nothing was run");
         let report = wire.call("run_tests", json!({"runner": "unittest"}));
         assert_eq!(report["structuredContent"]["failed"], 1, "{report}");
-        let suggested = completed(&mut wire, prompt.clone(), "test", "sells");
+        let suggested = completed(&mut wire, &prompt, "test", "sells");
         let names = suggested.as_array().unwrap();
         assert!(names.len() == 1 && names[0].as_str().unwrap().ends_with("test_sells"), "{suggested}");
-        assert_eq!(completed(&mut wire, prompt.clone(), "test", "counts"), json!([]));
-        assert_eq!(completed(&mut wire, prompt, "project_path", "te"), json!(["test_shop.py"]));
+        assert_eq!(completed(&mut wire, &prompt, "test", "counts"), json!([]));
+        assert_eq!(completed(&mut wire, &prompt, "project_path", "te"), json!(["test_shop.py"]));
         let got = wire.request("prompts/get", json!({"name": "fix_test", "arguments": {"test": names[0]}}));
         let text =
             got["result"]["messages"][0]["content"]["text"].as_str().unwrap_or_else(|| panic!("{got}"));

@@ -94,7 +94,7 @@ impl GitRemoteSettings {
             SettingTreatment::Refused => return add(&mut self.refused, &own.key),
             SettingTreatment::Ignored if own.key == "core.gitproxy" => self.has_own_proxy_command = true,
             SettingTreatment::Ignored if own.key.starts_with("credential.") => {
-                self.reset_credential_helpers(all)
+                self.reset_credential_helpers(all);
             }
             SettingTreatment::Ignored => {}
             SettingTreatment::Overridden(default) => {

@@ -41,7 +41,7 @@ pub(super) fn resources() -> [Resource; 2] {
         "The state of one of your background commands. Subscribers are told when it ends.",
         |address: CommandAddress, context: CallContext| async move {
             let commands = commands(&context).await?;
-            match commands.iter().find(|command| command["id"].to_string() == address.id) {
+            match commands.iter().find(|command| command["id"].as_u64() == address.id.parse().ok()) {
                 Some(command) => Ok(Answer::text(command.to_string())),
                 None => Err(ToolError::not_found("no background command of yours has this number")),
             }

@@ -115,6 +115,7 @@ impl fmt::Debug for ContextSource {
 impl Connection {
     /// A connection on which every call is made by `caller`. `name` and `version` are the server's in the answer to
     /// `initialize`; `instructions` tell a model in under 2 KB how to use it, the most important words first.
+    #[allow(clippy::needless_pass_by_value, reason = "the connection owns its host, as it owns its caller")]
     pub fn new(
         host: Host,
         caller: Caller,

@@ -231,10 +231,10 @@ async fn query(connection: &mut MySqlConnection, request: &DbBridge) -> Result<Q
     }
     collect(connection, execute_sql, &mut rows).await.map_err(failed)?;
     // Of more rows than are answered, the rest would have to be read first.
-    if !rows.is_full() {
-        if let Some(note) = warnings(connection).await? {
-            rows.add_note(note);
-        }
+    if !rows.is_full()
+        && let Some(note) = warnings(connection).await?
+    {
+        rows.add_note(note);
     }
     Ok(rows.finish())
 }
