@@ -110,7 +110,9 @@ pub(crate) fn text(result: &Value) -> String {
             return text.to_owned();
         }
     }
-    match &result["content"] {
+    // A tool of Codex answers a text, and a tool of an MCP server answers blocks.
+    let blocks = if result["output"].is_array() { &result["output"] } else { &result["content"] };
+    match blocks {
         Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
         content => content.as_str().unwrap_or_default().to_owned(),
     }

@@ -54,12 +54,21 @@ impl Events {
         }
     }
 
+    /// Waits for the news of a resource. The acknowledgement names the resource as well, in a list.
+    fn wait_for_update(&mut self, uri: &str) {
+        self.wait_for(&updated(uri));
+    }
+
     fn wait_for(&mut self, text: &str) {
         wait_until(SOON, &format!("{text:?} is told"), || {
             self.read_on();
             self.heard.contains(text)
         });
     }
+}
+
+fn updated(uri: &str) -> String {
+    format!("\"uri\":\"{uri}\"")
 }
 
 fn read(client: &mut Http, uri: &str) -> Value {
@@ -82,13 +91,13 @@ fn the_end_of_a_background_command_is_told_to_its_caller_and_to_nobody_else() {
     let (mut hers, mut his) = (Events::listen(&mut ada, &uris), Events::listen(&mut bob, &uris));
     ada.text("start_command", json!({"command": ["true"]}));
     wait_until(SOON, "it ends", || state(&mut ada, "coretools://commands/1") == "exited");
-    hers.wait_for("coretools://commands/1");
+    hers.wait_for_update("coretools://commands/1");
     assert!(read(&mut bob, "coretools://commands/1")["error"].is_object());
     // His own is told after hers was, so hers would have been told by then.
     bob.text("start_command", json!({"command": ["true"]}));
-    his.wait_for("coretools://commands/2");
-    assert!(!his.heard.contains("coretools://commands/1"), "{}", his.heard);
-    assert!(!hers.heard.contains("coretools://commands/2"), "{}", hers.heard);
+    his.wait_for_update("coretools://commands/2");
+    assert!(!his.heard.contains(&updated("coretools://commands/1")), "{}", his.heard);
+    assert!(!hers.heard.contains(&updated("coretools://commands/2")), "{}", hers.heard);
 }
 
 #[test]
@@ -125,8 +134,8 @@ fn the_end_of_a_session_is_told_to_its_caller_and_to_nobody_else() {
     let uri = format!("coretools://sessions/{id}");
     let mut its = Events::listen(&mut ada, &[&uri]);
     ada.text("end_session", json!({"session_id": id, "grace": 1}));
-    its.wait_for(&uri);
-    hers.wait_for("coretools://sessions");
+    its.wait_for_update(&uri);
+    hers.wait_for_update("coretools://sessions");
     wait_until(SOON, "it is over", || state(&mut ada, &uri) == "stopped");
     assert!(read(&mut bob, &uri)["error"].is_object());
     his.read_on();

@@ -17,7 +17,7 @@ const SECONDS: &str = "CORETOOLS_SOAK_S";
 /// The callers at a time.
 const CALLERS: usize = 6;
 
-/// What an error may say in which a far end was killed.
+/// The texts of errors after a far end was killed.
 const TOLD: [&str; 5] = [
     "may have run, and is not sent again",
     "background commands and sessions are gone",

@@ -104,7 +104,7 @@ fn tests_get_what_run_command_gives_and_our_option_and_neither_gets_settings_for
     let printed = report["stdout"].as_str().unwrap();
     // The editors are for commands only: git would open one and wait.
     let is_markers = |name: &str| {
-        name.starts_with("PROCESS_RUNNER_RUN_") || ["_", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].contains(&name)
+        name == "[redacted:command-name]" || ["_", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"].contains(&name)
     };
     let of_command: BTreeSet<&str> = printed.lines().filter(|name| !is_markers(name)).collect();
     assert!(of_command.contains("OF_THE_USER"), "{printed}");

@@ -119,7 +119,7 @@ fn the_processes_of_a_session_get_so_much_memory_as_each_of_its_roles_may_use() 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("roles.toml");
     let policy = "version = 1\n[roles.minimal]\nallow = [\"get_diagnostics\"]\n\
-                  [roles.lead]\nallow = [\"*\"]\nlimits = { max_memory_mib = 300 }\n\
+                  [roles.lead]\nallow = [\"*\"]\nmay_use = [\"small\"]\nlimits = { max_memory_mib = 300 }\n\
                   [roles.small]\nallow = [\"*\"]\nlimits = { max_memory_mib = 100 }\n";
     fs::write(&file, policy).unwrap();
     let eater = "my $text = 'x' x (100 << 20); print \"grew\\n\"";

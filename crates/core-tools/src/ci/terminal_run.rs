@@ -7,6 +7,7 @@ use super::screen_emulation::ScreenEmulation;
 use super::terminal::typed;
 use process_runner::{
     Command, EventGranularity, EventOptions, LagPolicy, Output, RunEvent, Running, Stdin, TerminalSize,
+    Termination,
 };
 use std::time::Duration;
 use tokio::time::Instant;
@@ -41,8 +42,9 @@ impl Commands {
                 let RunEvent::Chunk { bytes, .. } = event else { continue };
                 let mut rest = bytes.as_slice();
                 while let Some(piece) = emulation.next_piece(&mut rest) {
-                    // A flood that waits to be drawn would delay the answer by minutes, long after the end of the program.
-                    if running.is_finished() && emulation.has_had_its_share() {
+                    // A flood that waits to be drawn would delay the answer by minutes, long after the program was ended.
+                    // What a program printed before it exited is drawn to its end.
+                    if was_ended(&running) && emulation.has_had_its_share() {
                         break;
                     }
                     let mut drawn = emulation.draw(piece).await;
@@ -66,6 +68,11 @@ impl Commands {
         let ended = running.wait_with_output().await?;
         Ok((ended, output.whole()))
     }
+}
+
+/// Returns true if the run is over, and the program did not exit by itself.
+fn was_ended(running: &Running) -> bool {
+    running.output().is_some_and(|output| !matches!(output.termination, Termination::Exited { .. }))
 }
 
 /// Types what a program can read of it. What it does not read is no failure: it may have ended.

@@ -123,7 +123,7 @@ pub struct MultipleFiles {
     /// One for each path, and for each file that a glob matches.
     pub files: Vec<FileReadOutcome>,
     /// Remarks: what the globs left out.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The path by which each of `files` was read.
     #[serde(skip)]

@@ -42,6 +42,11 @@ impl RemoteEffects {
 
 impl EffectResolver for RemoteEffects {
     fn resolve_path(&self, path: &str) -> Result<String, ResolveError> {
+        // The home folder of the other machine is not known here, and is no folder called `~`.
+        let is_home = path == "~" || path.starts_with("~/");
+        if is_home && self.primary_root.is_some() {
+            return Err(ResolveError::NotRelative);
+        }
         LexicalResolver.resolve_path(self.beneath_root(path))
     }
 
@@ -88,6 +93,7 @@ mod tests {
             ("/data/a", None),
             ("/etc/passwd", None),
             ("../x", None),
+            ("~/src/a", None),
             ("", None),
         ] {
             assert_eq!(resolved(path).as_deref(), expected, "{path}");
