@@ -157,8 +157,9 @@ impl Namespaces {
     /// set of namespaces has to be made for it.
     #[allow(clippy::disallowed_methods, reason = "reads what the kernel says of processes")]
     pub(super) fn confirm_end(&self) -> bool {
+        // Not of the PID namespace, which a process shows until its parent has its status.
         let has_ended =
-            !self.is_alive() || std::fs::read_link(format!("/proc/{}/ns/pid", self.init.pid)).is_err();
+            !self.is_alive() || std::fs::read_link(format!("/proc/{}/ns/mnt", self.init.pid)).is_err();
         self.has_ended.store(has_ended, Ordering::Relaxed);
         has_ended
     }
