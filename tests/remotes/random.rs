@@ -11,9 +11,11 @@ pub(crate) struct Random(u64);
 
 impl Random {
     /// Starts with the seed of the variable, or else with one of the clock, and prints it.
+    #[allow(clippy::print_stderr, reason = "a failed test shows it")]
     pub(crate) fn seeded(test: &str) -> Self {
         let given = std::env::var(SEED).ok().map(|seed| seed.parse().expect("a seed is a number"));
-        let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
+        let clock =
+            || SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| u64::from(time.subsec_nanos()));
         let seed = given.unwrap_or_else(clock).max(1);
         eprintln!("{test}: {SEED}={seed}");
         Self(seed)
@@ -34,6 +36,6 @@ impl Random {
 
     /// Returns one of `choices`.
     pub(crate) fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
+        choices[usize::try_from(self.below(choices.len() as u64)).unwrap()]
     }
 }

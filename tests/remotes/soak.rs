@@ -134,12 +134,15 @@ fn remotes_that_are_killed_at_random_grow_nothing_and_leave_nothing() {
         killer.join().unwrap()
     });
     let calls = calls.into_inner();
-    eprintln!(
-        "{calls} calls in {:?}, {} of them failed, {killed} far ends killed, {:?} KiB at the end",
-        began.elapsed(),
-        failures.into_inner(),
-        memory.last()
-    );
+    #[allow(clippy::print_stderr, reason = "the result of a soak")]
+    {
+        eprintln!(
+            "{calls} calls in {:?}, {} of them failed, {killed} far ends killed, {:?} KiB at the end",
+            began.elapsed(),
+            failures.into_inner(),
+            memory.last()
+        );
+    }
     assert!(calls > 20 && killed > 2, "{calls} calls, {killed} killed");
     // The second quarter has warmed up what the last one has; a leak goes on.
     let quarter = memory.len() / 4;

@@ -18,7 +18,7 @@ pub(crate) enum LogName {
 }
 
 /// Words of a sentence about a password, which stands in its place: `must be at least 8 characters`.
-const SENTENCE_WORDS: [&str; 34] = [
+const SENTENCE_WORDS: [&str; 36] = [
     "a",
     "an",
     "and",
@@ -53,6 +53,8 @@ const SENTENCE_WORDS: [&str; 34] = [
     "too",
     "was",
     "with",
+    "your",
+    "forgot",
 ];
 
 /// Words that a log has in the place of a password.
@@ -207,7 +209,7 @@ fn is_passphrase(name: LogName, value: &[u8]) -> bool {
     let lower = value.to_ascii_lowercase();
     let words: Vec<&[u8]> = lower
         .split(|byte| *byte == b' ')
-        .map(|word| word.strip_suffix(b".").unwrap_or(word))
+        .map(|word| word.strip_suffix(b".").or_else(|| word.strip_suffix(b"?")).unwrap_or(word))
         .filter(|word| !word.is_empty())
         .collect();
     let is_one_of = |list: &[&str], word: &[u8]| list.iter().any(|known| word == known.as_bytes());

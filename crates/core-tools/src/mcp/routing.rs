@@ -306,6 +306,10 @@ mod tests {
     const TWO_PATHS: &[Effect] = &[Effect::Moves("source"), Effect::Replaces("destination")];
     const PATHS: &[Effect] = &[Effect::Reads("paths")];
 
+    #[allow(
+        clippy::needless_pass_by_value,
+        reason = "calls read better with a `json!` than with a reference to one"
+    )]
     fn routed(effects: &'static [Effect], arguments: Value) -> Result<(Option<usize>, Value), String> {
         let tool = RoutedTool { name: "tool", toolset: "filesystem", effects };
         let mut arguments = arguments.as_object().cloned().unwrap();

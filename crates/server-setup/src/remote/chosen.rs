@@ -51,6 +51,9 @@ struct SharedRemotes {
     approved: Mutex<HashSet<(String, usize)>>,
 }
 
+/// Returns the first message to a remote for a caller.
+type RequestForCaller = dyn Fn(&RemoteSettings, &Caller) -> Result<OpenRequest, Error> + Send + Sync;
+
 /// The settings of a server, as far as its remotes need them.
 pub(crate) struct ChosenParts {
     /// The tools that the server offers.
@@ -60,7 +63,7 @@ pub(crate) struct ChosenParts {
     /// Makes the runner of so many remotes.
     pub(crate) runner: Box<dyn Fn(usize) -> Result<Runner, Error> + Send + Sync>,
     /// Returns the first message for a caller.
-    pub(crate) request: Box<dyn Fn(&RemoteSettings, &Caller) -> Result<OpenRequest, Error> + Send + Sync>,
+    pub(crate) request: Box<RequestForCaller>,
     /// Returns the options for a caller of this slug.
     pub(crate) options: Box<dyn Fn(Runner, String) -> RemoteOptions + Send + Sync>,
 }
