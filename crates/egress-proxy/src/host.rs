@@ -51,12 +51,12 @@ impl NetworkHost {
     /// Parses a name, an IPv4 address, or an IPv6 address with or without brackets.
     ///
     /// ```
-    /// use egress_proxy::Host;
+    /// use egress_proxy::NetworkHost;
     ///
-    /// assert_eq!(Host::parse("Git.Example.COM.").unwrap().to_string(), "git.example.com");
-    /// assert_eq!(Host::parse("bücher.example").unwrap().to_string(), "xn--bcher-kva.example");
-    /// assert_eq!(Host::parse("[::ffff:10.0.0.1]").unwrap(), Host::parse("10.0.0.1").unwrap());
-    /// assert!(Host::parse("0x7f.1").is_err()); // which C libraries read as 127.0.0.1
+    /// assert_eq!(NetworkHost::parse("Git.Example.COM.").unwrap().to_string(), "git.example.com");
+    /// assert_eq!(NetworkHost::parse("bücher.example").unwrap().to_string(), "xn--bcher-kva.example");
+    /// assert_eq!(NetworkHost::parse("[::ffff:10.0.0.1]").unwrap(), NetworkHost::parse("10.0.0.1").unwrap());
+    /// assert!(NetworkHost::parse("0x7f.1").is_err()); // which C libraries read as 127.0.0.1
     /// ```
     ///
     /// # Errors

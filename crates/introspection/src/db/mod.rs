@@ -5,7 +5,7 @@
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # std::fs::write(folder.path().join("app.db"), "")?;
-//! use introspection::db::{Action, Databases, DbBridge};
+//! use introspection::db::{DbAction, Databases, DbBridge};
 //! use workspace::Workspace;
 //! use std::sync::Arc;
 //!
