@@ -22,7 +22,8 @@ fn escaped(server: &HttpServer, token: &str, escapes: &[Escape]) -> Vec<String> 
         let seconds = unique_seconds();
         let Some(command) = escape.command(&seconds) else { continue };
         let text = client.text("run_command", command);
-        assert!(text.contains("left running") && text.contains(&seconds), "{escape:?}: {text}");
+        // The program that starts the mark may still be what runs when the answer is made.
+        assert!(text.contains("left running"), "{escape:?}: {text}");
         wait_until_left(&seconds);
         marks.push(seconds);
     }

@@ -268,6 +268,17 @@ fn deep_and_long_lines_end_in_an_error() {
     assert!(read(&nested, ShellSurroundings::default()).is_err());
 }
 
+/// The scanner of the grammar gives them to `isdigit` of C, for which they are out of range.
+#[test]
+fn characters_behind_a_brace_that_the_scanner_cannot_take_are_refused() {
+    for text in ["echo {\u{10ffff}", "echo {1\u{10ffff}}", "echo {1..\u{3042}}", "{..2\u{10ffff}"] {
+        assert!(read(text, ShellSurroundings::default()).is_err(), "{text}");
+    }
+    for text in ["echo {1..2}", "echo \u{10ffff}", "echo '{a\u{3042}}'", "echo \u{3042}{a,b}"] {
+        assert!(read(text, ShellSurroundings::default()).is_ok(), "{text}");
+    }
+}
+
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

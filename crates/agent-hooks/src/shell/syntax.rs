@@ -46,6 +46,23 @@ fn joined_word(line: &str) -> Option<String> {
     })
 }
 
+/// The last character for which `isdigit` of C is defined.
+const MAX_OF_C: char = '\u{ff}';
+
+/// Returns a `{` behind which the scanner of the grammar would read a character that `isdigit` of C does not take.
+///
+/// tree-sitter-bash 0.25 gives `isdigit` the characters behind `{` and behind `{1..`. The C library looks them up in a
+/// table of 256: one that is far behind its end is a segmentation fault.
+fn unsafe_brace(line: &str) -> Option<String> {
+    line.match_indices('{').find_map(|(at, brace)| {
+        let behind = line[at + brace.len()..].trim_start_matches(|c: char| c.is_ascii_digit());
+        let last =
+            behind.strip_prefix("..").unwrap_or(behind).trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_unsafe = |text: &str| text.chars().next().is_some_and(|character| character > MAX_OF_C);
+        (is_unsafe(behind) || is_unsafe(last)).then(|| shorten(&line[at..]))
+    })
+}
+
 /// Reads `line` into `visitor`.
 pub(super) fn read_into(line: &str, visitor: &mut impl LineVisitor) -> Result<(), ShellError> {
     if line.len() > MAX_LINE_BYTES {
@@ -58,7 +75,7 @@ pub(super) fn read_into(line: &str, visitor: &mut impl LineVisitor) -> Result<()
     if nesting(line) > MAX_NESTING {
         return Err(ShellError::TooDeep);
     }
-    if let Some(near) = joined_word(line) {
+    if let Some(near) = joined_word(line).or_else(|| unsafe_brace(line)) {
         return Err(ShellError::Syntax { near });
     }
     let mut parser = Parser::new();
