@@ -167,11 +167,13 @@ fn without_links(sentence: &str) -> String {
 /// The names that a module defines, in order: its types, then everything else, private items too.
 fn names(text: &str) -> Vec<String> {
     let lines = || text.lines().take_while(|line| !line.starts_with("mod tests"));
-    let types = lines().filter_map(|line| item(line, &["struct ", "enum ", "trait ", "union ", "type "]));
+    let types = lines().filter_map(|line| item(line.trim_start(), &["struct ", "enum ", "trait ", "union "]));
+    // Deeper ones are the types of traits, `type Error` among them.
+    let aliases = lines().filter_map(|line| item(line, &["type "]));
     let items = lines().filter_map(|line| item(line.trim_start(), &["fn ", "const ", "static "]));
     let members = lines().filter_map(member);
     let mut names: Vec<String> = Vec::new();
-    for name in types.chain(items).chain(members) {
+    for name in types.chain(aliases).chain(items).chain(members) {
         if !names.contains(&name) {
             names.push(name);
         }

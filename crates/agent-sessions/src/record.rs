@@ -85,7 +85,7 @@ impl SessionRecord {
 
 /// The counters of what the supervisor did on its own. They go on after a restart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SessionStatistics {
+pub(crate) struct SupervisorStatistics {
     /// The sessions that were resumed, renewed or restarted.
     pub(crate) saves_count: u64,
     /// Those of them that were resumed.
@@ -102,7 +102,7 @@ pub(crate) struct SupervisorRecord {
     /// Tells that no session is resumed, renewed or restarted.
     pub(crate) paused: bool,
     /// The counters.
-    pub(crate) stats: SessionStatistics,
+    pub(crate) stats: SupervisorStatistics,
     /// The id of the system's start at which processes were last recorded.
     pub(crate) boot: String,
     /// The record of each caller of a shared server.
@@ -116,7 +116,7 @@ pub(crate) struct CallerRecord {
     /// Tells that none of its sessions is resumed, renewed or restarted.
     pub(crate) paused: bool,
     /// The counters of its sessions.
-    pub(crate) stats: SessionStatistics,
+    pub(crate) stats: SupervisorStatistics,
 }
 
 impl SupervisorRecord {
@@ -136,7 +136,7 @@ impl SupervisorRecord {
     }
 
     /// Returns the counters of a caller, or those of all sessions.
-    pub(crate) fn statistics(&self, principal: Option<&str>) -> SessionStatistics {
+    pub(crate) fn statistics(&self, principal: Option<&str>) -> SupervisorStatistics {
         match principal {
             None => self.stats,
             Some(name) => self.callers.get(name).copied().unwrap_or_default().stats,

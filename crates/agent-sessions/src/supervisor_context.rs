@@ -10,7 +10,7 @@ use crate::log::{RotatingSessionLog, SessionLogLevel};
 use crate::options::{EffectiveSupervisorOptions, SupervisorOptions};
 use crate::process_table;
 use crate::protocol::SessionStarted;
-use crate::record::{SessionRecord, SessionStatistics, SupervisorRecord};
+use crate::record::{SessionRecord, SupervisorRecord, SupervisorStatistics};
 use crate::session_store::{DATABASE_NAME, SessionStore, SessionStoreError};
 use crate::state::{ScheduledSessionAction, SessionAction};
 use crate::watcher::SessionFileWatcher;
@@ -183,7 +183,7 @@ impl SupervisorContext {
         // An estimate: the wait that nobody had to sit through, and the restart that nobody had to do.
         let now = clock::now_ms();
         let saved_seconds = now.saturating_sub(done.since) / 1000 + self.settings().manual_restart.as_secs();
-        let count = |stats: &mut SessionStatistics| {
+        let count = |stats: &mut SupervisorStatistics| {
             stats.saves_count += 1;
             if done.action == SessionAction::Resume {
                 stats.total_resumes += 1;

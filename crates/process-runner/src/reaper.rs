@@ -47,7 +47,7 @@ const MAX_PAUSE_UNKILLABLE: Duration = Duration::from_millis(250);
 
 /// The result of ending a tree.
 #[derive(Debug, Default)]
-pub(crate) struct TreeEnd {
+pub(crate) struct TreeEndOutcome {
     /// The processes that outlived the leader or left its group, and were killed.
     pub(crate) killed: Vec<LeftoverProcess>,
     /// The processes that could not be killed. The reaper goes on trying.
@@ -83,7 +83,7 @@ pub(crate) enum MemberAction {
 enum ReaperJob {
     End {
         leader: Arc<ProcessLeader>,
-        reply: Option<oneshot::Sender<TreeEnd>>,
+        reply: Option<oneshot::Sender<TreeEndOutcome>>,
     },
     Inspect {
         leader: Arc<ProcessLeader>,
@@ -139,7 +139,7 @@ pub(crate) fn abandon(leader: Arc<ProcessLeader>) {
 
 /// Kills everything that belongs to a run. The caller reaps the leader when the answer comes; if it has dropped the
 /// receiver by then, the thread does.
-pub(crate) fn end(leader: Arc<ProcessLeader>) -> oneshot::Receiver<TreeEnd> {
+pub(crate) fn end(leader: Arc<ProcessLeader>) -> oneshot::Receiver<TreeEndOutcome> {
     let (reply, answer) = oneshot::channel();
     submit(ReaperJob::End { leader, reply: Some(reply) });
     answer
@@ -229,7 +229,7 @@ struct PendingInspection {
 /// A tree that must end.
 struct TreeEnding {
     leader: Arc<ProcessLeader>,
-    reply: Option<oneshot::Sender<TreeEnd>>,
+    reply: Option<oneshot::Sender<TreeEndOutcome>>,
     started_at: Instant,
     next_pass: Instant,
     /// The wait before the pass after the next.
@@ -595,7 +595,7 @@ impl TreeEnding {
                 return true; // at once
             }
             let reply = self.reply.take();
-            let answer = TreeEnd { killed: std::mem::take(&mut self.killed), alive: Vec::new() };
+            let answer = TreeEndOutcome { killed: std::mem::take(&mut self.killed), alive: Vec::new() };
             if reply.is_none_or(|reply| reply.send(answer).is_err()) {
                 // Nobody waits who would reap it.
                 self.leader.reap();
@@ -608,7 +608,7 @@ impl TreeEnding {
                 Some(reply) => {
                     let leader = leader_lives.then(|| self.leader.pid_number());
                     let alive = leader.into_iter().chain(self.alive.iter().copied()).collect();
-                    let _ = reply.send(TreeEnd { killed: self.killed.clone(), alive });
+                    let _ = reply.send(TreeEndOutcome { killed: self.killed.clone(), alive });
                 }
                 // Nobody waits longer for what cannot be killed.
                 None => self.leader.release(),

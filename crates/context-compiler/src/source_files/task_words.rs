@@ -1,4 +1,4 @@
-//! The words of a task, and how well a file matches them.
+//! The words of a task, cut to their stems, and how well a file matches them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

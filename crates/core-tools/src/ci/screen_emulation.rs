@@ -63,12 +63,12 @@ impl ScreenEmulation {
 
     /// Returns true if the next piece has to wait, because this program has had its share of the second.
     pub(super) fn has_had_its_share(&self) -> bool {
-        self.budget.rest(Instant::now()).is_some()
+        self.budget.exhausted_until(Instant::now()).is_some()
     }
 
     /// Draws a piece of output, when its turn comes.
     pub(super) async fn draw(&mut self, piece: &[u8]) -> DrawnPiece {
-        if let Some(end) = self.budget.rest(Instant::now()) {
+        if let Some(end) = self.budget.exhausted_until(Instant::now()) {
             tokio::time::sleep_until(end).await;
         }
         // Never closed, so that there is always a permit in the end.
@@ -115,7 +115,7 @@ impl WorkBudget {
     }
 
     /// Returns the time until which there is to be no more work, if there was enough.
-    fn rest(&self, now: Instant) -> Option<Instant> {
+    fn exhausted_until(&self, now: Instant) -> Option<Instant> {
         // Work that took longer than its share of one window is made up for in the next ones.
         let windows = self.spent.as_secs_f64() / MAX_WORK.as_secs_f64();
         let end = self.window_start + WINDOW.mul_f64(windows.floor());
@@ -156,15 +156,15 @@ mod tests {
         let at = |ms: u64| start + Duration::from_millis(ms);
         let mut budget = WorkBudget::new(start);
         budget.spend(at(0), Duration::from_millis(100));
-        assert_eq!(budget.rest(at(100)), None);
+        assert_eq!(budget.exhausted_until(at(100)), None);
         budget.spend(at(100), Duration::from_millis(150));
-        assert_eq!(budget.rest(at(250)), Some(at(1000)));
-        assert_eq!(budget.rest(at(1000)), None);
+        assert_eq!(budget.exhausted_until(at(250)), Some(at(1000)));
+        assert_eq!(budget.exhausted_until(at(1000)), None);
         // A new window begins.
         budget.spend(at(1000), Duration::from_millis(100));
-        assert_eq!(budget.rest(at(1100)), None);
+        assert_eq!(budget.exhausted_until(at(1100)), None);
         // One long piece costs several.
         budget.spend(at(1100), Duration::from_secs(1));
-        assert_eq!(budget.rest(at(2100)), Some(at(5000)));
+        assert_eq!(budget.exhausted_until(at(2100)), Some(at(5000)));
     }
 }

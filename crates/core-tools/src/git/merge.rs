@@ -200,13 +200,15 @@ impl Git {
             self.stage_resolved(repository, files, ACTION, cancel).await?;
         }
         self.refuse_conflicts(repository, cancel).await?;
-        let run = GitInvocation::new(repository, GitAccess::Commit, cancel, &["commit", "--quiet"]);
-        let run = match &input.message {
-            Some(message) => run.args(["--file=-", "--cleanup=whitespace"]).stdin(message.as_bytes()),
+        let merge_commit = GitInvocation::new(repository, GitAccess::Commit, cancel, &["commit", "--quiet"]);
+        let merge_commit = match &input.message {
+            Some(message) => {
+                merge_commit.args(["--file=-", "--cleanup=whitespace"]).stdin(message.as_bytes())
+            }
             // git's own message lists the conflicts in comments.
-            None => run.args(["--no-edit", "--cleanup=strip"]),
+            None => merge_commit.args(["--no-edit", "--cleanup=strip"]),
         };
-        let output = self.run(run.timeout(HOOKS_TIMEOUT)).await?;
+        let output = self.run(merge_commit.timeout(HOOKS_TIMEOUT)).await?;
         if !output.success() {
             let merge = UnfinishedOperation::Merge;
             return self.stopped_result(repository, merge, &output, (ACTION, NEXT), cancel).await;

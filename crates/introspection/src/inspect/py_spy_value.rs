@@ -24,7 +24,7 @@ struct PySpyValueParser<'a> {
 }
 
 impl PySpyValueParser<'_> {
-    fn value(&mut self, depth: u32) -> Option<Value> {
+    fn python_value(&mut self, depth: u32) -> Option<Value> {
         let depth = depth.checked_sub(1)?;
         match self.rest.chars().next()? {
             '"' => self.quoted().map(Value::from),
@@ -72,7 +72,7 @@ impl PySpyValueParser<'_> {
             return Some(elements.into());
         }
         loop {
-            elements.push(self.value(depth)?);
+            elements.push(self.python_value(depth)?);
             if self.ends(end)? {
                 return Some(elements.into());
             }
@@ -90,14 +90,14 @@ impl PySpyValueParser<'_> {
             if self.skip("...") {
                 members.insert("...".to_owned(), "py-spy shows no more members".into());
             } else {
-                let key = match self.value(depth)? {
+                let key = match self.python_value(depth)? {
                     Value::String(key) => key,
                     other => other.to_string(),
                 };
                 if !self.skip(":") {
                     return None;
                 }
-                members.insert(key, self.value(depth)?);
+                members.insert(key, self.python_value(depth)?);
             }
             if self.ends("}")? {
                 return Some(members.into());

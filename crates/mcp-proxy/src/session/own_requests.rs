@@ -31,6 +31,14 @@ impl ProxySessionState {
         }
     }
 
+    /// Returns the deadline that all pages of a list share, if the request is for a page.
+    fn deadline_of_own_request(&self, request_kind: &UpstreamRequestKind) -> Option<Instant> {
+        match request_kind {
+            UpstreamRequestKind::Page => self.refresh.as_ref().and_then(|refresh| refresh.deadline),
+            _ => None,
+        }
+    }
+
     /// Sends a request of the proxy's own, with its time limit.
     pub(super) fn request_from_server(
         &mut self,
@@ -40,12 +48,7 @@ impl ProxySessionState {
     ) {
         let id = self.next_id();
         let limit = OWN_REQUEST_TIMEOUT.min(self.limits.request_timeout);
-        // All pages of a list together have the time of one request.
-        let of_list = self.refresh.as_ref().and_then(|refresh| refresh.deadline);
-        let deadline = match (&request_kind, of_list) {
-            (UpstreamRequestKind::Page, Some(deadline)) => deadline,
-            _ => Instant::now() + limit,
-        };
+        let deadline = self.deadline_of_own_request(&request_kind).unwrap_or_else(|| Instant::now() + limit);
         self.pending_requests.insert(
             self.last_id,
             ProxyPendingRequest {

@@ -100,6 +100,7 @@ mod unix {
         }
     }
 
+    /// The kinds of standard streams that the reactor can wait for.
     enum StreamKind {
         Pipe,
         Socket,

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::output::OutputProgress;
 use super::run_state::StopRequest;
 use crate::outcome::Stream;
-use crate::reaper::{TreeEnd, TreeInspection};
+use crate::reaper::{TreeEndOutcome, TreeInspection};
 
 /// The reason that a run must end early.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub(super) enum RunPhase {
     Draining { since: Instant },
     /// The reaper kills everything that belongs to the run.
     Ending {
-        end: oneshot::Receiver<TreeEnd>,
+        end: oneshot::Receiver<TreeEndOutcome>,
         since: Instant,
         /// True once the driver has killed the group itself, because the reaper was slow.
         group_killed: bool,
@@ -59,7 +59,7 @@ pub(super) enum RunWakeup {
     StopRequested(StopRequest),
     Cancelled,
     Exited,
-    TreeEnded(TreeEnd),
+    TreeEnded(TreeEndOutcome),
     Inspected(TreeInspection),
     Output(OutputProgress),
     Deadline,

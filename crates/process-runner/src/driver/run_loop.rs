@@ -18,7 +18,7 @@ use crate::events::{EventGranularity, EventQueue, RunEvent};
 use crate::leftover::{LeftoverDecision, LeftoverRegistry, LeftoverTree, RunOwner};
 use crate::limits::{LeftoverPolicy, Limits};
 use crate::outcome::{LeftoverProcess, Output, Stream, Termination};
-use crate::reaper::{self, MemberAction, TreeEnd, TreeInspection};
+use crate::reaper::{self, MemberAction, TreeEndOutcome, TreeInspection};
 use crate::secrets::SecretValues;
 use crate::tree::{ExitWatch, LaunchedProgram, LimitWatch, ReapedLeader};
 
@@ -360,7 +360,7 @@ impl RunDriver {
             RunPhase::Ending { .. } => {
                 let leader = &self.shared.leader;
                 let alive = leader.exit_status().is_none().then(|| leader.pid_number()).into_iter().collect();
-                self.on_tree_ended(TreeEnd { killed: Vec::new(), alive });
+                self.on_tree_ended(TreeEndOutcome { killed: Vec::new(), alive });
             }
             RunPhase::CheckingHolders { .. } | RunPhase::Surveying { .. } => {
                 self.on_inspected(TreeInspection::default());
@@ -449,7 +449,7 @@ impl RunDriver {
         self.phase = RunPhase::Done;
     }
 
-    fn on_tree_ended(&mut self, end: TreeEnd) {
+    fn on_tree_ended(&mut self, end: TreeEndOutcome) {
         self.note_leftovers(end.killed);
         self.unkillable = end.alive;
         self.phase = RunPhase::Flushing { until: Instant::now() + FLUSH_TIME };

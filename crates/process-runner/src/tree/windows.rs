@@ -350,7 +350,7 @@ pub(crate) mod reaper {
 
     /// The result of ending a tree; see `reaper.rs`.
     #[derive(Debug, Default)]
-    pub(crate) struct TreeEnd {
+    pub(crate) struct TreeEndOutcome {
         pub(crate) killed: Vec<LeftoverProcess>,
         pub(crate) alive: Vec<u32>,
     }
@@ -388,9 +388,9 @@ pub(crate) mod reaper {
     }
 
     #[allow(clippy::needless_pass_by_value, reason = "as in `reaper.rs`, where it is kept")]
-    pub(crate) fn end(leader: Arc<ProcessLeader>) -> oneshot::Receiver<TreeEnd> {
+    pub(crate) fn end(leader: Arc<ProcessLeader>) -> oneshot::Receiver<TreeEndOutcome> {
         leader.kill_group();
-        answer(TreeEnd::default())
+        answer(TreeEndOutcome::default())
     }
 
     pub(crate) fn inspect(

@@ -26,7 +26,7 @@ const MAX_FAILURE_LINES: usize = 10;
 /// TAP and the text of `go test`, libtest, `deno test`, `bun test` and `PHPUnit` wherever they appear on the output.
 #[derive(Default)]
 pub(crate) struct ProcessEvents {
-    processes: Vec<OpenTestProcess>,
+    processes: Vec<ReportedTestProcess>,
     tap: TapOutput,
     go: GoOutput,
     libtest: LibtestOutput,
@@ -36,7 +36,7 @@ pub(crate) struct ProcessEvents {
 }
 
 /// A process that has written events.
-struct OpenTestProcess {
+struct ReportedTestProcess {
     id: String,
     report: TestProcessReport,
 }
@@ -92,7 +92,7 @@ impl ProcessEvents {
             Some(index) => index,
             None if self.processes.len() < MAX_PROCESSES => {
                 self.processes
-                    .push(OpenTestProcess { id: id.to_owned(), report: TestProcessReport::default() });
+                    .push(ReportedTestProcess { id: id.to_owned(), report: TestProcessReport::default() });
                 self.processes.len() - 1
             }
             None => return None,
