@@ -120,10 +120,10 @@ pub fn facts(
 /// Returns the facts of `toolsets`, and of the tools that only some configurations have: a policy may name a tool that is
 /// not there.
 pub fn facts_of(toolsets: &[Toolset]) -> Vec<ToolFacts<'static>> {
-    let mut facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
+    let facts: Vec<ToolFacts<'static>> = toolsets.iter().flat_map(Toolset::facts).collect();
     #[cfg(all(feature = "remotes", unix))]
     if !facts.iter().any(|tool| tool.name == crate::remote::USE_REMOTE.name) {
-        facts.push(crate::remote::USE_REMOTE);
+        return facts.into_iter().chain([crate::remote::USE_REMOTE]).collect();
     }
     facts
 }
