@@ -99,8 +99,8 @@ fn conditions(page: &mut String, results: &RunResults) {
         machine.versions.iter().map(|(program, version)| format!("{program} {version}")).collect();
     let _ = write!(
         page,
-        "\nThe figures were measured on {} on a machine with {} cores ({}), {} GB, {}; {}. Load averages before {}, after {}. \
-         {} round{}, {} minutes.\n",
+        "\nThe figures were measured on {} on a machine with {} cores ({}), {} GB, {}; {}. The load averages were {} before \
+         the run and {} after the run. The run had {} round{} and took {} minutes.\n",
         results.date,
         machine.cores,
         machine.cpu,

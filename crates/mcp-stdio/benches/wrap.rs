@@ -76,7 +76,7 @@ fn main() {
     let bare = measure("call", "tools/call", &echo, CALLS, true);
     measure("list of 50 tools", "tools/list", &json!({}), LISTS, false);
     let big = json!({"name": "echo", "arguments": {"text": "x".repeat(100_000)}});
-    measure("call of 100 KB", "tools/call", &big, LISTS, false);
+    measure("call with an argument of 100 KB", "tools/call", &big, LISTS, false);
     for line in std::env::var("PEER_PROXIES").unwrap_or_default().lines() {
         let Some((name, command)) = line.split_once(": ") else { continue };
         let mut peer = HttpProxyClient::start(command);

@@ -401,13 +401,21 @@ fn latencies(runtime: &Runtime) {
     let obeyed = middle((0..ROUNDS).map(|_| timed_out()).collect());
     heading("Until the answer, median", &["event", "ms", "target"]);
     let ms = |value: f64| (value * 100.0).round() / 100.0;
-    row(&["exit, pipes closed with it".into(), ms(closed).to_string(), gate(ms(closed), 2.0, "ms")]);
     row(&[
-        "exit, pipe held by a child (idle clock 200 ms)".into(),
+        "program exited, its output closed with it".into(),
+        ms(closed).to_string(),
+        gate(ms(closed), 2.0, "ms"),
+    ]);
+    row(&[
+        "program exited, a child holds its output open (`drain_idle` 200 ms)".into(),
         ms(held).to_string(),
         gate(ms(held), 250.0, "ms"),
     ]);
-    row(&["timeout, SIGTERM obeyed".into(), ms(obeyed).to_string(), gate(ms(obeyed), 50.0, "ms")]);
+    row(&[
+        "time limit passed, program ended at SIGTERM".into(),
+        ms(obeyed).to_string(),
+        gate(ms(obeyed), 50.0, "ms"),
+    ]);
 }
 
 fn zombies() -> usize {

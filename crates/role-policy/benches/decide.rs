@@ -53,10 +53,24 @@ fn decisions(tools: &[ToolFacts<'_>]) {
     );
 
     let plain = Caller::new("plain");
-    report("see a tool, by name", || black_box(policy.sees(black_box(&plain), black_box(tool))));
-    report_calls("decide, by name", &policy, &plain, tool, &arguments);
-    report_calls("decide, by path, command and argument", &policy, &Caller::new("bound"), tool, &arguments);
-    report_calls("decide, two roles", &policy, &Caller::new("plain").narrowed_by("bound"), tool, &arguments);
+    report("decide whether a role sees a tool, by name", || {
+        black_box(policy.sees(black_box(&plain), black_box(tool)))
+    });
+    report_calls("decide a call, by the tool's name", &policy, &plain, tool, &arguments);
+    report_calls(
+        "decide a call, by path, command and argument",
+        &policy,
+        &Caller::new("bound"),
+        tool,
+        &arguments,
+    );
+    report_calls(
+        "decide a call for two roles, one of which has requirements",
+        &policy,
+        &Caller::new("plain").narrowed_by("bound"),
+        tool,
+        &arguments,
+    );
 }
 
 fn object(value: Value) -> Map<String, Value> {

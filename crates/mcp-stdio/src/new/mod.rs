@@ -238,7 +238,7 @@ impl ProjectPlan {
             true => (
                 "\n    .inside_project(env!(\"CARGO_MANIFEST_DIR\"))",
                 "the project that contains it",
-                "; started here, in its own folder, the one above",
+                "; if you start it in its own folder, it serves the folder above",
             ),
             false => ("", "this project", ""),
         };
@@ -278,11 +278,11 @@ impl ProjectPlan {
 /// that the programs of its callers could reach.
 fn http_section(name: &str) -> String {
     format!(
-        "\nFor several callers, over HTTP, each with a token and a role:\n\n```sh\n\
+        "\nTo serve several callers over HTTP, each with a token and a role:\n\n```sh\n\
          tokens=\"$HOME/.config/{name}/tokens.toml\"\n\
          cargo run --bin {name}-http -- --tokens \"$tokens\" token new --name ci --role worker    # prints the token, this once\n\
          cargo run --bin {name}-http -- --tokens \"$tokens\"    # serves http://127.0.0.1:8717/mcp\n```\n\n\
-         The file of tokens lies outside the project, as the server refuses one that its tools could read or change.\n"
+         The token file is outside the project, because the server refuses a token file that its tools could read or change.\n"
     )
 }
 
