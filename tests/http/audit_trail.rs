@@ -72,8 +72,10 @@ fn do_things(server: &HttpServer, count: impl Fn() -> usize) {
     );
     let mut bob = server.connect(&bob, Era::Modern);
     bob.text("read_file", json!({"path": "src/b.txt"}));
+    bob.text("read_file", json!({"path": "/etc/shadow"}));
+    bob.text("git_status", json!({"repository_path": "../elsewhere"}));
     bob.request("tools/call", json!({"name": "delete_file", "arguments": {"path": "c.txt"}}));
-    wait_until(SOON, "all calls are recorded", || count() >= 5);
+    wait_until(SOON, "all calls are recorded", || count() >= 7);
 }
 
 /// The questions of an operator, which each store answers alike.
@@ -88,6 +90,13 @@ fn check_answers(audited: &Audited) {
     let refused = audited.query(&["--outcome", "hidden", "--caller", "b*"]);
     assert_eq!(of(&refused, "tool"), ["delete_file"]);
     assert_eq!(refused[0]["targets"], json!({"writes": [audited.project.join("c.txt")]}));
+    // The tools keep the roots, and the audit says so like a refusal of the policy.
+    let outside = audited.query(&["--outcome", "refused", "--caller", "bob"]);
+    assert_eq!(of(&outside, "tool"), ["read_file", "git_status"]);
+    assert_eq!(
+        (of(&outside, "rule"), of(&outside, "outcome")),
+        (vec!["roots".to_owned(); 2], vec!["not_run".to_owned(); 2])
+    );
     let ran = audited.query(&["--containing", "echo"]);
     let command = ran[0]["targets"]["command"].as_str().unwrap();
     assert!(command.starts_with("echo --token ") && command.ends_with(" done"), "{command}");

@@ -76,6 +76,7 @@ pub(crate) fn explain_refusal(decision: CallDecision, role: &str, rule: &str) ->
         CallDecision::Refused if rule.starts_with("limits") => {
             format!("A limit of the role {role} was reached.")
         }
+        CallDecision::Refused if rule == "roots" => "A path leads outside the roots.".to_owned(),
         CallDecision::Refused if rule == "audit" => {
             "The audit could not be written, and no call runs without a record.".to_owned()
         }

@@ -23,7 +23,9 @@ use tokio_util::sync::CancellationToken;
 
 impl From<filesystem::Error> for ToolError {
     fn from(error: filesystem::Error) -> Self {
-        Self::from_error(&error)
+        // The variant shows the message of the path's own error, which is then no source of it.
+        let is_outside = matches!(&error, filesystem::Error::Path(error) if error.is_outside());
+        Self::from_error(&error).outside_roots_if(is_outside)
     }
 }
 

@@ -12,6 +12,8 @@ pub(crate) enum FailureCause {
     Defect,
     /// The call was cancelled.
     Cancelled,
+    /// A path of the call leads outside the roots, so that nothing was done.
+    OutsideRoots,
 }
 
 /// The error of a tool that could not do its work. Its message says what was wrong, where, what is expected, and what to
@@ -49,7 +51,17 @@ impl ToolError {
     }
 
     /// An error and everything that led to it, outermost first.
-    pub fn from_error(error: &dyn std::error::Error) -> Self {
-        Self::new(error_causes::chain(error))
+    pub fn from_error(error: &(dyn std::error::Error + 'static)) -> Self {
+        let is_outside = |cause: &(dyn std::error::Error + 'static)| {
+            cause.downcast_ref::<workspace::Error>().is_some_and(workspace::Error::is_outside)
+        };
+        let mut causes = std::iter::successors(Some(error), |cause| cause.source());
+        let is_outside = causes.any(is_outside);
+        Self::new(error_causes::chain(error)).outside_roots_if(is_outside)
+    }
+
+    /// Notes that the call was refused because a path leads outside the roots.
+    pub(crate) fn outside_roots_if(self, is_outside: bool) -> Self {
+        if is_outside { self.because(FailureCause::OutsideRoots) } else { self }
     }
 }

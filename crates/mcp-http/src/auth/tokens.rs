@@ -167,6 +167,13 @@ impl ActiveTokens {
         self.0.values().filter(move |token| !token.is_previous && token.is_valid(now))
     }
 
+    /// Returns the time at which the secret before the last rotation of the token `name` ends, if it still holds.
+    pub(crate) fn previous_secret_ends(&self, name: &str) -> Option<SystemTime> {
+        let now = SystemTime::now();
+        let mut previous = self.0.values().filter(|token| token.is_previous && token.is_valid(now));
+        previous.find(|token| &*token.name == name)?.expires_at
+    }
+
     /// Returns the last uses by this process, by the names of the tokens.
     pub(crate) fn uses(&self) -> TokenUses {
         let mut uses = TokenUses::new();

@@ -346,8 +346,8 @@ fn parse_span(text: &str) -> Option<u64> {
 fn format_span(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        7200..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
+        120..7200 => format!("{} min", (seconds + 30) / 60),
+        7200..172_800 => format!("{} h", (seconds + 1800) / 3600),
+        _ => format!("{} d", (seconds + 43_200) / 86_400),
     }
 }

@@ -13,7 +13,12 @@ use crate::git;
 
 impl From<git::Error> for ToolError {
     fn from(error: git::Error) -> Self {
-        Self::from_error(&error)
+        let is_outside = match &error {
+            git::Error::Path(error) => error.is_outside(),
+            git::Error::OutsideRoots(_) => true,
+            _ => false,
+        };
+        Self::from_error(&error).outside_roots_if(is_outside)
     }
 }
 

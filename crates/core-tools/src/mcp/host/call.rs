@@ -177,9 +177,9 @@ impl Host {
             answer
         };
         // Twice: a client may go away while the answer is masked, and masking may itself make it an error.
-        recording.on_finished(answer.is_failed());
+        recording.on_finished(&answer);
         let answer = self.finalize(answer).await;
-        recording.on_finished(answer.is_failed());
+        recording.on_finished(&answer);
         recording.end(answer.size_bytes());
         Ok(answer)
     }

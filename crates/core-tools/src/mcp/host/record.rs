@@ -2,9 +2,11 @@
 
 use super::host::Host;
 use super::tools::RegisteredTool;
+use crate::mcp::answer::Answer;
 use crate::mcp::audit::{ArgumentSummary, AuditLevel, CallDecision, CallRecord, DetailSource, Outcome};
 use crate::mcp::call_context::CallContext;
 use crate::mcp::observer::CallObserver;
+use crate::mcp::tool_error::FailureCause;
 use approvals::ApprovalAnswer;
 use role_policy::{Caller, Effect};
 use serde_json::{Map, Value};
@@ -40,6 +42,9 @@ impl CallVerdict {
     }
 }
 
+/// The rule in the record of a call that a tool refused because a path leads outside the roots.
+const OUTSIDE_ROOTS: &str = "roots";
+
 /// The end of a call.
 pub(super) struct CallEnding<'a> {
     pub(super) outcome: Outcome,
@@ -64,6 +69,8 @@ pub(super) struct CallRecording<'a> {
     verdict: Option<CallVerdict>,
     /// True until the call has ended well: one that is dropped has failed.
     failed: bool,
+    /// True if the tool refused the call because a path leads outside the roots.
+    is_outside_roots: bool,
     refused_connections: Vec<String>,
 }
 
@@ -74,7 +81,9 @@ impl<'a> CallRecording<'a> {
         tool: &'static str,
         arguments: &'a ArgumentSummary,
     ) -> Self {
-        Self { host, started, tool, arguments, verdict: None, failed: true, refused_connections: Vec::new() }
+        let (failed, is_outside_roots) = (true, false);
+        let refused_connections = Vec::new();
+        Self { host, started, tool, arguments, verdict: None, failed, is_outside_roots, refused_connections }
     }
 
     /// Notes the verdict, before the call runs.
@@ -82,9 +91,10 @@ impl<'a> CallRecording<'a> {
         self.verdict = Some(verdict);
     }
 
-    /// Notes whether the work failed. The answer has not left yet.
-    pub(super) fn on_finished(&mut self, failed: bool) {
-        self.failed = failed;
+    /// Notes whether the work failed, and why. The answer has not left yet.
+    pub(super) fn on_finished(&mut self, answer: &Answer) {
+        self.failed = answer.is_failed();
+        self.is_outside_roots = answer.cause() == FailureCause::OutsideRoots;
     }
 
     /// Notes the connections that were refused to the programs of the call.
@@ -100,7 +110,11 @@ impl<'a> CallRecording<'a> {
 
     fn record(&mut self, bytes_out: usize) {
         // Taken, so that the drop after `end` records nothing.
-        let Some(verdict) = self.verdict.take() else { return };
+        let Some(mut verdict) = self.verdict.take() else { return };
+        // The tools keep the roots, so that the policy had allowed the call. Whoever reads the audit looks for a refusal.
+        if self.is_outside_roots && verdict.decision == CallDecision::Allowed {
+            (verdict.decision, verdict.rule) = (CallDecision::Refused, Arc::from(OUTSIDE_ROOTS));
+        }
         let outcome = match (verdict.decision, self.failed) {
             (CallDecision::Allowed, false) => Outcome::Ok,
             (CallDecision::Allowed, true) => Outcome::Failed,

@@ -31,7 +31,7 @@ pub(super) fn duration(duration: Duration) -> String {
         1..=59 => format!("{seconds}.{} s", duration.subsec_millis() / 100),
         60..=3599 => format!("{} min {} s", seconds / 60, seconds % 60),
         3600..=86_399 => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
-        _ => format!("{} d", seconds / 86_400),
+        _ => format!("{} d", (seconds + 43_200) / 86_400),
     }
 }
 
@@ -77,9 +77,9 @@ pub(super) fn space(bytes: u64) -> String {
 pub(super) fn span(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        7200..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} days", seconds / 86_400),
+        120..7200 => format!("{} min", (seconds + 30) / 60),
+        7200..172_800 => format!("{} h", (seconds + 1800) / 3600),
+        _ => format!("{} days", (seconds + 43_200) / 86_400),
     }
 }
 

@@ -27,8 +27,10 @@ static SEARCHES: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore:
 const SEARCH_WAIT: Duration = Duration::from_secs(20);
 
 /// The spans of time in the form.
-const SPANS: [(&str, &str); 6] = [
+const SPANS: [(&str, &str); 8] = [
     ("day", "last 24 hours"),
+    ("quarter", "last 15 minutes"),
+    ("hour", "last hour"),
     ("today", "today (UTC)"),
     ("yesterday", "yesterday (UTC)"),
     ("week", "last 7 days"),
@@ -167,10 +169,13 @@ fn audit_query(query: &PageQuery, now: SystemTime) -> Result<AuditQuery, Pattern
 
 /// Returns the begin and the end of a span of time. Without one it is the last 24 hours.
 fn span(name: &str, now: SystemTime) -> (Option<SystemTime>, Option<SystemTime>) {
-    let day = Duration::from_secs(86_400);
+    let (quarter, hour, day) =
+        (Duration::from_secs(900), Duration::from_secs(3600), Duration::from_secs(86_400));
     let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let today = SystemTime::UNIX_EPOCH + Duration::from_secs(since_epoch - since_epoch % 86_400);
     match name {
+        "quarter" => (now.checked_sub(quarter), None),
+        "hour" => (now.checked_sub(hour), None),
         "today" => (Some(today), None),
         "yesterday" => (today.checked_sub(day), Some(today)),
         "week" => (now.checked_sub(7 * day), None),
@@ -253,6 +258,8 @@ mod tests {
             (Some(at("2026-11-26T00:00:00.000Z")), Some(at("2026-11-27T00:00:00.000Z")))
         );
         assert_eq!(span("", now).0, Some(at("2026-11-26T16:30:00.000Z")));
+        assert_eq!(span("quarter", now).0, Some(at("2026-11-27T16:15:00.000Z")));
+        assert_eq!(span("hour", now).0, Some(at("2026-11-27T15:30:00.000Z")));
         assert_eq!(span("all", now), (None, None));
     }
 }

@@ -65,7 +65,7 @@ fn now(app: App, viewer: &PageViewer) -> Markup {
                 @let pending = viewer.pending_approvals;
                 li {
                     a href="/ui/approvals" class=[(pending > 0).then_some("notable")] {
-                        strong { (pending) } " " span { "approvals waiting" }
+                        strong { (pending) } " " span { @if pending == 1 { "approval waiting" } @else { "approvals waiting" } }
                     }
                 }
             }

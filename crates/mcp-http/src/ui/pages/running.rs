@@ -88,7 +88,10 @@ fn explain_use(used: CurrentUse, machine: &MachineState) -> String {
         1 => "Its program".to_owned(),
         programs => format!("The {programs} programs of such calls"),
     };
-    let (keeps, has) = if programs == 1 { ("keeps", "has") } else { ("keep", "have") };
+    let [keeps, has, uses, it, waits] = match programs {
+        1 => ["keeps", "has", "uses", "it", "waits"],
+        _ => ["keep", "have", "use", "they", "wait"],
+    };
     let count = if processes > programs { format!(", in {processes} processes") } else { String::new() };
     let busy = machine.busy_processors.map(|busy| busy / crate::activity::as_f64(machine.processors as u64));
     let tight = match busy {
@@ -98,7 +101,7 @@ fn explain_use(used: CurrentUse, machine: &MachineState) -> String {
     let memory = format::bytes(usize::try_from(memory).unwrap_or(usize::MAX));
     match processors < IDLE_PROCESSORS {
         true => format!(
-            "{subject} {has} {memory}{count}, and uses no processor: it waits for a network, a disk, a lock or a timer.{tight}"
+            "{subject} {has} {memory}{count}, and {uses} no processor: {it} {waits} for a network, a disk, a lock or a timer."
         ),
         false => format!(
             "{subject} {keeps} {} busy, and {has} {memory}{count}.{tight}",
@@ -122,6 +125,13 @@ mod tests {
         );
         let text = explain_use(used(0.0), &MachineState::default());
         assert!(text.contains("uses no processor") && !text.contains("All processors"), "{text}");
+        // What other programs do is no reason why one waits for a timer.
+        assert!(!explain_use(used(0.0), &machine).contains("All processors"));
+        let two = CurrentUse { programs: 2, ..used(0.0) };
+        assert!(
+            explain_use(two, &machine)
+                .contains("have 210 MB, in 3 processes, and use no processor: they wait for")
+        );
         assert_eq!(explain_use(CurrentUse::default(), &machine), "The server works on it.");
     }
 }

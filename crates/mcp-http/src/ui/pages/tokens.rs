@@ -35,7 +35,13 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, u
         }
     }
     let now = SystemTime::now();
-    let rows: Vec<_> = shown.iter().map(|token| row(token, uses.get(&*token.name), now, &viewer)).collect();
+    let rows: Vec<_> = shown
+        .iter()
+        .map(|token| {
+            let previous_end = tokens.previous_secret_ends(&token.name);
+            row(token, previous_end, uses.get(&*token.name), now, &viewer)
+        })
+        .collect();
     let columns = ["Whose", "Role", "Ends", "Last used", "Roots", "Made", "Revoke"];
     let content = html! {
         (said(result_of_form(PageQuery::of(&uri).get("said"))))
@@ -96,7 +102,14 @@ fn summary(tokens: &[&ActiveToken], now: SystemTime) -> Markup {
     }
 }
 
-fn row(token: &ActiveToken, used: Option<&TokenUse>, now: SystemTime, viewer: &PageViewer) -> Vec<TableCell> {
+fn row(
+    token: &ActiveToken,
+    previous_end: Option<SystemTime>,
+    used: Option<&TokenUse>,
+    now: SystemTime,
+    viewer: &PageViewer,
+) -> Vec<TableCell> {
+    let previous_left = previous_end.and_then(|end| end.duration_since(now).ok());
     let left = token.expires_at.and_then(|end| Some((end, end.duration_since(now).ok()?)));
     let since = |at: u64| {
         let ago = now.duration_since(SystemTime::UNIX_EPOCH + Duration::from_secs(at)).unwrap_or_default();
@@ -115,6 +128,10 @@ fn row(token: &ActiveToken, used: Option<&TokenUse>, now: SystemTime, viewer: &P
                     span class=[(left < SOON).then_some("some")] { "in " (format::span(left.as_secs())) }
                     ", " (format::day(end))
                 }
+            }
+            @if let Some(left) = previous_left {
+                br;
+                span class="faint" { "the secret before its rotation holds for " (format::span(left.as_secs())) " more" }
             }
         }),
         cell(html! {
