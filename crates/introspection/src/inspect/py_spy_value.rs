@@ -13,7 +13,7 @@ const MAX_DEPTH: u32 = 32;
 /// Parses `text`. A text that is not of this form is returned as it is.
 pub(super) fn parse(text: &str) -> Value {
     let mut parser = PySpyValueParser { rest: text.trim() };
-    match parser.value(MAX_DEPTH) {
+    match parser.python_value(MAX_DEPTH) {
         Some(value) if parser.rest.is_empty() => value,
         _ => text.into(),
     }
