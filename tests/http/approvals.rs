@@ -95,6 +95,7 @@ fn an_operator_answers_on_the_page_and_the_call_holds_no_permit_meanwhile() {
         assert_eq!(server.connect(&ada, era).text("read_file", json!({"path": "a.txt"})), "a");
         let metrics = server.get("/metrics", Some(&boss)).body;
         assert!(metrics.contains("coretools_approvals_waiting 1\n"), "{metrics}");
+        assert!(shown.contains(" left</strong>") && shown.contains("for eight hours at most"), "{shown}");
         let (id, secret) = (hidden(&shown, "id").to_owned(), hidden(&shown, "secret").to_owned());
         // Not without the secret of the form, not from another page, not by the agent itself.
         let headers = format!("{cookie}{POST}");
@@ -192,6 +193,10 @@ fn a_call_is_allowed_in_a_browser() {
     browser.call("Input.insertText", json!({"text": "because"}));
     let other = begin(&server, &ada, Era::Modern, write("c.txt"));
     browser.wait("document.querySelector('#pending').innerText.trim() === '2'");
+    assert_eq!(browser.eval("document.querySelector('article input[name=reason]').value"), "because");
+    // Also when the field has lost the focus, and the list is made anew.
+    browser.eval("document.activeElement.blur(); 0");
+    browser.wait("document.querySelectorAll('article').length === 2");
     assert_eq!(browser.eval("document.querySelector('article input[name=reason]').value"), "because");
     browser.eval("document.querySelector('article button[value=deny]').click(); 0");
     browser.wait("document.querySelector('[role=status]').innerText === 'The call was denied.'");

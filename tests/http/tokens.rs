@@ -1,10 +1,11 @@
 //! Tokens: made, listed, revoked, and what each gives.
 
 use crate::SOON;
+use crate::ui::{page, sign_in};
 use integration_tests::{
     Ask, Era, Http, HttpServer, Project, Reply, alive, unique_seconds, wait_until, wait_until_gone,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -148,6 +149,57 @@ fn a_revoked_token_stops_at_its_next_call_and_what_runs_ends() {
 }
 
 #[test]
+fn a_revoked_token_that_comes_back_is_named_and_an_unknown_one_is_not() {
+    let (project, outside) = (Project::empty(), Project::empty());
+    let audit = outside.join("audit.jsonl");
+    let server = HttpServer::start(&project, &["--audit", audit.to_str().unwrap()]);
+    let boss = server.token("boss", "orchestrator", &[]);
+    let hana = server.token("hana", "dev", &[]);
+    assert!(is_admitted(&server, &hana));
+    assert!(server.tokens(&["revoke", "hana"]).status.success());
+    wait_until(SOON, "it is revoked", || !is_admitted(&server, &hana));
+    let has_line = |parts: &[&str]| {
+        let lines = fs::read_to_string(&audit).unwrap();
+        lines.lines().any(|line| parts.iter().all(|part| line.contains(part)))
+    };
+    wait_until(SOON, "its bearer is named", || {
+        server.get("/mcp", Some(&hana));
+        has_line(&["\"principal\":\"hana\"", "it was revoked on 2"])
+    });
+    wait_until(SOON, "the revocation is recorded", || has_line(&["file:revoke_token", "the token hana"]));
+    // The same id with another secret is unknown, and so is the token where no revocation is kept.
+    let forged = hana.replace(secret(&hana), &secret(&hana).to_lowercase());
+    wait_until(SOON, "a stranger stays one", || {
+        server.get("/mcp", Some(&forged));
+        has_line(&["stranger:127.0.0.1", "no such token"])
+    });
+    assert!(!has_line(&["stranger:127.0.0.1", "revoked on"]));
+    // Only the hash is kept, and the name is free again.
+    let text = fs::read_to_string(server.home().join("tokens.toml")).unwrap();
+    assert!(text.starts_with("# ") && text.contains("version = 3") && text.contains("[[revoked]]"), "{text}");
+    assert!(!text.contains(secret(&hana)), "{text}");
+    let list = |arguments: &[&str]| String::from_utf8(server.tokens(arguments).stdout).unwrap();
+    assert!(!list(&["list"]).contains("hana"), "{}", list(&["list"]));
+    assert!(list(&["list", "--all"]).contains("revoked on 2"), "{}", list(&["list", "--all"]));
+    let entries: Value = serde_json::from_str(&list(&["list", "--all", "--json"])).unwrap();
+    let entry = entries.as_array().unwrap().iter().find(|entry| entry["name"] == "hana").unwrap();
+    assert!(entry["revoked"].as_u64().unwrap() > 1_700_000_000 && entry["role"].is_null(), "{entry}");
+    let new = server.token("hana", "dev", &[]);
+    assert!(is_admitted(&server, &new) && !is_admitted(&server, &hana));
+    // The page says so too.
+    let cookie = sign_in(&server, &boss);
+    for (path, words) in [
+        ("/ui/tokens", "Revoked in the last 90 days"),
+        ("/ui/history?caller=hana&outcome=not-run", "The token was revoked."),
+        ("/ui/history?tool=file:*", "the token hana was revoked in the token file"),
+        ("/ui/calls?caller=hana&outcome=not-run", "it was revoked on 2"),
+    ] {
+        let page = page(&server, path, &cookie);
+        assert!(page.contains(words) && page.contains("hana"), "{path}: {page}");
+    }
+}
+
+#[test]
 fn a_file_of_tokens_that_is_wrong_changes_nothing_and_says_so() {
     let project = Project::empty();
     let server = HttpServer::start(&project, &[]);
@@ -160,7 +212,7 @@ fn a_file_of_tokens_that_is_wrong_changes_nothing_and_says_so() {
     };
     for (text, mode) in [
         ("version = 1\n[[token]]\n".to_owned(), 0o600),
-        (good.replace("version = 1", "version = 3\nnewer = true"), 0o600),
+        (good.replace("version = 1", "version = 4\nnewer = true"), 0o600),
         (format!("{good}{}", good.replace("version = 1", "")), 0o600),
         (good.replace("role = \"dev\"", "role = \"dev\"\nroots = [\"relative\"]"), 0o600),
         (good.replace("role = \"dev\"", "role = \"\""), 0o600),

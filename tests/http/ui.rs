@@ -604,6 +604,55 @@ fn to_be_shown_the_form_is_no_refusal_and_a_bad_token_is_one() {
 }
 
 #[test]
+fn the_page_says_why_calls_failed_how_often_callers_were_refused_and_how_the_server_is() {
+    let (project, outside) = (Project::with([("notes.txt", "a")]), Project::empty());
+    let audit = outside.join("audit.jsonl");
+    let server = HttpServer::start(&project, &["--audit", audit.to_str().unwrap()]);
+    let [ada, emil] =
+        [("ada", "dev"), ("emil", "readonly")].map(|(name, role)| server.token(name, role, &[]));
+    let cookie = sign_in(&server, &server.token("boss", "orchestrator", &[]));
+    server.connect(&ada, Era::Modern).failure("read_file", json!({"path": "no-such-notes.txt"}));
+    let mut client = server.connect(&emil, Era::Modern);
+    for path in ["notes.txt", "notes.txt", "plan.txt"] {
+        client.request("tools/call", json!({"name": "delete_file", "arguments": {"path": path}}));
+    }
+    let shown = |path: &str, id: &str| {
+        let page = page(&server, path, &cookie);
+        section(&page, id).to_owned()
+    };
+    // The error of the call, beside what it was about.
+    let lately = shown("/ui/calls?caller=ada", "lately");
+    let row = lately.split("<tr").find(|row| row.contains("no-such-notes.txt")).unwrap();
+    assert!(row.contains("class=\"bad small\"") && row.contains(">failed<"), "{row}");
+    let refused = shown("/ui/calls?caller=EMI&outcome=not-run", "refused");
+    let (sums, rows) = refused.split_once("One by one").unwrap();
+    assert!(sums.contains("By caller and reason") && sums.contains("<div>3</div>"), "{sums}");
+    assert!(sums.contains("delete_file: The role readonly does not have this tool."), "{sums}");
+    assert!(rows.contains("(2 times since "), "{rows}");
+    let history = "/ui/history?outcome=not-run&amp;when=hour&amp;caller=emil";
+    assert!(shown("/ui", "callers").contains(history), "{}", shown("/ui", "callers"));
+    for (query, is_found) in [
+        ("caller=EMI", true),
+        ("caller=e*l", true),
+        ("caller=mil*", false),
+        ("caller=emil&tool=DELETE", true),
+        ("caller=emil&tool=read", false),
+    ] {
+        let found = shown(&format!("/ui/history?when=hour&{query}"), "found");
+        assert_eq!(found.contains("<strong>emil</strong>"), is_found, "{query}: {found}");
+        assert_eq!(found.contains("stands for any text"), !is_found, "{query}: {found}");
+        assert!(found.contains("The audit begins at 20"), "{query}: {found}");
+    }
+    let overview = page(&server, "/ui", &cookie);
+    let state = overview.split("id=\"server\"").nth(1).unwrap().split("</p>").next().unwrap();
+    for words in ["Version ", ", up for ", "Audit: ", "in the file, last written ", ", no errors"] {
+        assert!(state.contains(words), "{words} is missing in {state}");
+    }
+    // Who sees its own calls alone learns nothing of the server.
+    assert!(!page(&server, "/ui", &sign_in(&server, &ada)).contains("id=\"server\""));
+}
+
+#[test]
 fn the_page_alone_answers_who_deleted_a_file_who_is_slow_whose_token_ends_and_what_room_there_is() {
     let (project, outside) = (Project::with([("notes.txt", "a"), ("plan.txt", "b")]), Project::empty());
     let audit = outside.join("audit.jsonl");

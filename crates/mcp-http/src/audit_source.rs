@@ -37,6 +37,8 @@ pub(crate) struct FoundEntries {
     pub(crate) has_more: bool,
     /// Lines that are no entries.
     pub(crate) damaged: u64,
+    /// The time of the oldest entry of the audit, where all of it was read.
+    pub(crate) begins: Option<String>,
 }
 
 /// The error of an audit that cannot be read.
@@ -68,16 +70,21 @@ impl AuditSource {
     pub(crate) fn find(&self, query: &AuditQuery, limit: usize) -> Result<FoundEntries, AuditSourceError> {
         let mut found = FoundEntries::default();
         match self {
-            Self::File(path) => read_files(path, |line| match line.entry() {
-                Some(entry) if query.matches(&entry) => {
+            Self::File(path) => read_files(path, |line| {
+                let Some(entry) = line.entry() else {
+                    found.damaged += 1;
+                    return;
+                };
+                if found.begins.is_none() {
+                    found.begins = Some(entry.time.clone());
+                }
+                if query.matches(&entry) {
                     if found.entries.len() == limit {
                         found.entries.pop_front();
                         found.has_more = true;
                     }
                     found.entries.push_back(entry);
                 }
-                Some(_) => {}
-                None => found.damaged += 1,
             })?,
             Self::Database(location) => {
                 // From the newest on, so that few rows are read.

@@ -64,7 +64,7 @@ pub(crate) fn explain_refusal(decision: CallDecision, role: &str, rule: &str) ->
         let rest = rest.trim_start_matches([':', ',', ' ']);
         return match RefusalReason::parse(code) {
             Some(reason) if rest.is_empty() => reason.explanation().to_owned(),
-            Some(reason) => format!("{} ({rest})", reason.explanation()),
+            Some(reason) => format!("{} ({rest})", narrowed_explanation(reason, rest)),
             None => rule.to_owned(),
         };
     }
@@ -82,6 +82,18 @@ pub(crate) fn explain_refusal(decision: CallDecision, role: &str, rule: &str) ->
         }
         CallDecision::Refused => format!("The policy does not let the role {role} do this."),
         CallDecision::Allowed => String::new(),
+    }
+}
+
+/// Returns the explanation of a reason, which `rest` of the rule makes narrower. `rest` may begin with the peer of a bearer
+/// whose name is known, and may contain text of a client behind that.
+fn narrowed_explanation(reason: RefusalReason, rest: &str) -> &'static str {
+    let why = rest.strip_prefix("from ").and_then(|rest| rest.split_once(": ")).map_or(rest, |(_, why)| why);
+    match reason {
+        RefusalReason::BadToken if why.starts_with("it was revoked on ") => "The token was revoked.",
+        RefusalReason::BadToken if why.starts_with("it has expired") => "The token has ended.",
+        RefusalReason::BadToken if why.starts_with("no such token") => "The token is unknown.",
+        reason => reason.explanation(),
     }
 }
 
@@ -151,9 +163,17 @@ mod tests {
     fn a_refusal_is_told_by_its_reason_and_not_by_its_code() {
         let refused = |rule| explain_refusal(CallDecision::Refused, "dev", rule);
         let text = refused("http: bad_token: it has expired, and 3 before");
-        assert!(
-            text.starts_with("The token is ") && text.ends_with("(it has expired, and 3 before)"),
-            "{text}"
+        assert_eq!(text, "The token has ended. (it has expired, and 3 before)");
+        let revoked = "from 127.0.0.1: it was revoked on 2026-11-28";
+        assert_eq!(
+            refused(&format!("http: bad_token {revoked}")),
+            format!("The token was revoked. ({revoked})")
+        );
+        assert_eq!(refused("http: bad_token: no such token"), "The token is unknown. (no such token)");
+        let claimed = "its key is not known; it says it is `it was revoked on 2026-11-28`, unverified";
+        assert_eq!(
+            refused(&format!("http: bad_token: {claimed}")),
+            format!("{} ({claimed})", RefusalReason::BadToken.explanation())
         );
         assert_eq!(refused("http: rate"), RefusalReason::Rate.explanation());
         assert_eq!(

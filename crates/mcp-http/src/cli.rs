@@ -343,6 +343,9 @@ pub(crate) enum TokenCommand {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        /// Show also the tokens that were revoked in the last 90 days
+        #[arg(long)]
+        all: bool,
     },
     /// Give a token a new secret and print it; the one before holds for a while
     ///

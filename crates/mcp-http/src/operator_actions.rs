@@ -7,6 +7,8 @@ use crate::server::revocation::end_programs_of;
 use core_tools::mcp::{CallDecision, CallRecord, Outcome};
 use error_causes::chain;
 use role_policy::Caller;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 /// The result of revoking a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,16 +68,23 @@ pub(crate) async fn revoke_token(app: App, by: &Caller, name: &str) -> Revocatio
     result
 }
 
+/// Records that the tokens `names` were revoked in their file: by the command, or by hand.
+pub(crate) fn note_revoked_in_file(app: App, names: &[Arc<str>]) {
+    // The file does not say who changed it. No token and no other caller has this name.
+    let by = Caller::new("none").with_principal("operator:token-file");
+    for name in names {
+        let what = format!("file: the token {name} was revoked in the token file");
+        record(app, &by, "file:revoke_token", &what, Outcome::Ok);
+    }
+}
+
 async fn remove_from_file(app: App, name: String) -> Result<(), RevokeError> {
     let path = app.token_file.clone().ok_or(RevokeError::NoFile)?;
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let change = tokio::task::spawn_blocking(move || {
-        token_file::change(&path, |file| {
-            let before = file.tokens.len();
-            file.tokens.retain(|token| token.name != name);
-            match file.tokens.len() == before {
-                true => Err(RevokeError::NoToken),
-                false => Ok(()),
-            }
+        token_file::change(&path, |file| match file.revoke(&name, now) {
+            true => Ok(()),
+            false => Err(RevokeError::NoToken),
         })
     });
     change.await.unwrap_or(Err(RevokeError::Interrupted))

@@ -117,6 +117,8 @@ pub(crate) struct FinishedCall {
     /// arguments.
     pub(crate) detail: String,
     pub(crate) bytes_out: usize,
+    /// The first line of its error; empty if there is none, or the audit records no targets.
+    pub(crate) error: String,
 }
 
 /// The last calls, the latest first.
@@ -170,6 +172,7 @@ impl RecentCalls {
             duration: record.duration,
             detail: detail(record),
             bytes_out: record.bytes_out,
+            error: record.error.to_owned(),
         };
         // A peer without a token can have any number of addresses.
         let principal = if principal.starts_with(STRANGER) { STRANGER } else { principal };

@@ -44,7 +44,7 @@ pub(crate) fn unauthenticated(app: App, refused: &RefusedCaller, peer: Connectio
 fn classify(error: &AuthError) -> (StatusCode, RefusalReason, Option<&'static str>) {
     match error {
         AuthError::Missing => (StatusCode::UNAUTHORIZED, RefusalReason::NoToken, None),
-        AuthError::Invalid(_) | AuthError::UnknownKey => {
+        AuthError::Invalid(_) | AuthError::Revoked(_) | AuthError::UnknownKey => {
             (StatusCode::UNAUTHORIZED, RefusalReason::BadToken, Some("invalid_token"))
         }
         AuthError::Insufficient(_) => {

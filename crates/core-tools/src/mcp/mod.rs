@@ -134,8 +134,8 @@ pub use approvals::{
 };
 pub use arguments::InvalidArguments;
 pub use audit::{
-    Audit, AuditEntry, AuditFailureMode, AuditLevel, CallDecision, CallRecord, CallTargets, Outcome,
-    summarize_arguments,
+    Audit, AuditEntry, AuditFailureMode, AuditFileHealth, AuditLevel, CallDecision, CallRecord, CallTargets,
+    Outcome, summarize_arguments,
 };
 pub use availability::Availability;
 pub use background_process::BackgroundProcess;

@@ -108,6 +108,11 @@ impl ActivityHistory {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the time since this process began to serve.
+    pub(crate) fn age(&self) -> Duration {
+        self.began.elapsed()
+    }
+
     /// Counts a call that has ended, or was not run.
     pub(crate) fn record(&self, record: &CallRecord<'_>) {
         self.record_at(record, self.began.elapsed());

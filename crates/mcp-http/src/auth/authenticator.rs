@@ -9,8 +9,9 @@ use super::tokens::ActiveTokens;
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::address::ConnectionPeer;
 use http::{HeaderMap, header};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 
 /// The ways in which a caller is authenticated.
@@ -18,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Authenticator {
     tokens: RwLock<Arc<ActiveTokens>>,
     /// The tokens that were revoked on the page. They stay out for the life of the server, also if the file of tokens could
-    /// not be changed.
-    revoked_tokens: Mutex<HashSet<TokenId>>,
+    /// not be changed. With the times of their revocations.
+    revoked_tokens: Mutex<HashMap<TokenId, SystemTime>>,
     jwts: Option<Arc<JwtVerifier>>,
     /// The roles of users behind a Unix socket; `None` is any user.
     peers: Vec<(Option<u32>, String)>,
@@ -95,7 +96,8 @@ impl Authenticator {
         if ids.is_empty() {
             return None;
         }
-        revoked.extend(ids);
+        let now = SystemTime::now();
+        revoked.extend(ids.into_iter().map(|id| (id, now)));
         let before = Arc::clone(&tokens);
         *tokens = Arc::new(before.without(&revoked));
         Some((before, Arc::clone(&tokens)))
@@ -145,6 +147,10 @@ impl Authenticator {
         if let Some(name) = tokens.find_ended(bearer) {
             let identity = RefusedIdentity::Verified(name.to_string());
             return Err(RefusedCaller { error: AuthError::Invalid("it has expired"), identity });
+        }
+        if let Some(token) = tokens.find_revoked(bearer) {
+            let identity = RefusedIdentity::Verified(token.name.to_string());
+            return Err(RefusedCaller { error: AuthError::Revoked(token.at), identity });
         }
         let jwts = self.jwts.as_ref().ok_or(AuthError::Invalid("no such token"))?;
         let verified = jwts.verify(bearer).await?;

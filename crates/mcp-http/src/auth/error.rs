@@ -1,6 +1,7 @@
 //! The reasons for which a caller is not authenticated.
 
 use std::borrow::Cow;
+use std::time::SystemTime;
 
 /// A request whose caller is not let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,6 +11,8 @@ pub(crate) enum AuthError {
     /// The token or JWT of the request is not good. The reason is for the log and the audit alone: it would help somebody who
     /// tries tokens.
     Invalid(&'static str),
+    /// The token was revoked at this time.
+    Revoked(SystemTime),
     /// The JWT names a key of its issuer that is not known here, or not yet.
     UnknownKey,
     /// The token holds and does not suffice.
@@ -31,6 +34,10 @@ impl AuthError {
         match self {
             Self::Missing => "no token".into(),
             Self::Invalid(why) => (*why).into(),
+            Self::Revoked(at) => {
+                let at = audit_log::timestamp(*at);
+                format!("it was revoked on {}", at.split('T').next().unwrap_or_default()).into()
+            }
             Self::UnknownKey => "its key is not known".into(),
             Self::Insufficient(MissingGrant::Scope(scope)) => {
                 format!("the scope `{scope}` is missing in its claim `scope` or `scp`").into()

@@ -16,6 +16,57 @@ pub(crate) struct TokenFile {
     version: u32,
     #[serde(default, rename = "token")]
     pub(crate) tokens: Vec<TokenEntry>,
+    /// The tokens that were revoked, the last one at the end. None of them opens anything: they name who comes back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) revoked: Vec<RevokedEntry>,
+}
+
+/// One secret of a token that was revoked.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RevokedEntry {
+    pub(crate) name: String,
+    pub(crate) id: String,
+    pub(crate) hash: String,
+    /// The time at which it was revoked, in seconds since 1970.
+    pub(crate) at: u64,
+}
+
+/// The time for which a revoked token is remembered, in seconds.
+const REVOKED_KEPT: u64 = 90 * 86_400;
+/// The revoked secrets that are remembered: the last ones.
+const MAX_REVOKED: usize = 1000;
+
+impl TokenFile {
+    /// Takes the token `name` away and remembers that it was revoked `now`. Returns false if there is none.
+    pub(crate) fn revoke(&mut self, name: &str, now: u64) -> bool {
+        let (gone, stay): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.tokens).into_iter().partition(|token| token.name == name);
+        self.tokens = stay;
+        let is_there = !gone.is_empty();
+        for TokenEntry { name, id, hash, previous, .. } in gone {
+            if let Some(PreviousSecret { id, hash, .. }) = previous {
+                self.revoked.push(RevokedEntry { name: name.clone(), id, hash, at: now });
+            }
+            self.revoked.push(RevokedEntry { name, id, hash, at: now });
+        }
+        self.forget_revoked(now);
+        is_there
+    }
+
+    /// Forgets the revoked tokens that are too old, and the oldest where there are too many.
+    fn forget_revoked(&mut self, now: u64) {
+        self.revoked.retain(|revoked| revoked.is_remembered(now));
+        let excess = self.revoked.len().saturating_sub(MAX_REVOKED);
+        self.revoked.drain(..excess);
+    }
+}
+
+impl RevokedEntry {
+    /// Returns true until the time is over for which a revoked token is remembered.
+    pub(crate) fn is_remembered(&self, now: u64) -> bool {
+        now.saturating_sub(self.at) < REVOKED_KEPT
+    }
 }
 
 /// One token in the file.
@@ -59,9 +110,9 @@ pub(crate) struct PreviousSecret {
     pub(crate) expires: u64,
 }
 
-/// The newest version of the file that is read. Version 1, which knows no rotation and no remote, is written as long as it suffices, so that
-/// 0.1.0 can read the file.
-const VERSION: u32 = 2;
+/// The newest version of the file that is read. The lowest version that suffices is written, so that an older program can
+/// read the file: 1 knows no rotation and no remote, and 2 no revoked tokens.
+const VERSION: u32 = 3;
 
 /// The error of a file of tokens that cannot be used or changed.
 #[derive(Debug, thiserror::Error)]
@@ -161,6 +212,12 @@ fn check(file: &TokenFile) -> Result<(), TokenProblem> {
             return Err(TokenProblem::RelativeRoot { root: root.clone(), token: name() });
         }
     }
+    // A name may be there twice here: each token has two secrets at most, and a new one may have the name of an old one.
+    for revoked in &file.revoked {
+        if !is_name(&revoked.name) || !TokenId(revoked.id.clone()).is_wellformed() {
+            return Err(TokenProblem::Name(revoked.name.clone()));
+        }
+    }
     Ok(())
 }
 
@@ -198,7 +255,12 @@ pub(crate) fn repair<E: From<TokenFileError>>(
         let (text, cause) = trusted_text::read_to_repair(path)
             .map_err(|source| TokenFileError::Read { path: path.to_owned(), source })?;
         distrusted = cause;
-        parse(path, &text)
+        let mut file = parse(path, &text)?;
+        if distrusted.is_some() {
+            // Whoever wrote them could give the name of another to its own attempts.
+            file.revoked.clear();
+        }
+        Ok(file)
     };
     change_text(path, read, change)?;
     Ok(distrusted)
@@ -215,17 +277,47 @@ fn change_text<E: From<TokenFileError>>(
     let _lock = atomic_file::lock(path).map_err(failed)?;
     let mut file = match path.symlink_metadata() {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            TokenFile { version: 1, tokens: Vec::new() }
+            TokenFile { version: 1, ..TokenFile::default() }
         }
         _ => read(path)?,
     };
     change(&mut file)?;
     let needs_new = |token: &TokenEntry| token.previous.is_some() || token.remote.is_some();
-    file.version = if file.tokens.iter().any(needs_new) { VERSION } else { 1 };
+    file.version = match file.tokens.iter().any(needs_new) {
+        _ if !file.revoked.is_empty() => VERSION,
+        true => 2,
+        false => 1,
+    };
     let text = toml::to_string(&file).map_err(TokenFileError::Serialize)?;
     let text =
         format!("# Tokens of {0}; `{0} token` changes this file. Only hashes are kept.\n{text}", name());
     // Where the path is a link, the file that it leads to is replaced and the link stays.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     Ok(atomic_file::replace(&real, text.as_bytes()).map_err(failed)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn revoked_tokens_are_remembered_for_ninety_days_and_in_a_bounded_number() {
+        let day = 86_400;
+        let entry = |number: usize| {
+            format!(
+                "[[token]]\nname = \"t{number}\"\nid = \"{number:012}\"\nhash = \"00\"\nrole = \"dev\"\ncreated = 1\n"
+            )
+        };
+        let text: String = (0..=MAX_REVOKED + 1).map(entry).collect();
+        let mut file = parse(Path::new("tokens.toml"), &format!("version = 1\n{text}")).unwrap();
+        assert!(file.revoke("t0", day) && !file.revoke("t0", day) && !file.revoke("nobody", day));
+        assert_eq!((file.tokens.len(), file.revoked.len()), (MAX_REVOKED + 1, 1));
+        // 90 days later the first is forgotten.
+        assert!(file.revoke("t1", 91 * day));
+        let names = |file: &TokenFile| file.revoked.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&file), ["t1"]);
+        (2..=MAX_REVOKED + 1).for_each(|number| assert!(file.revoke(&format!("t{number}"), 91 * day)));
+        assert_eq!((file.tokens.len(), file.revoked.len()), (0, MAX_REVOKED));
+        assert_eq!(names(&file).first().map(String::as_str), Some("t2"));
+    }
 }

@@ -1,11 +1,11 @@
 //! The tokens that are in use.
 
 use super::bearer::{TokenHash, TokenId, token_id};
-use super::token_file::{TokenFile, TokenFileError, TokenProblem};
+use super::token_file::{RevokedEntry, TokenFile, TokenFileError, TokenProblem};
 use super::token_usage::{TokenUse, TokenUses};
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::address::ConnectionPeer;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,9 +43,20 @@ struct LastUse {
     from: Mutex<String>,
 }
 
-/// The tokens that are in use, by their ids.
+/// The tokens that are in use, by their ids, and those that were revoked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ActiveTokens(HashMap<TokenId, ActiveToken>);
+pub(crate) struct ActiveTokens {
+    tokens: HashMap<TokenId, ActiveToken>,
+    revoked: HashMap<TokenId, RevokedToken>,
+}
+
+/// A token that was revoked. It opens nothing, and names who comes back with it.
+#[derive(Clone, Debug)]
+pub(crate) struct RevokedToken {
+    pub(crate) name: Arc<str>,
+    pub(crate) at: SystemTime,
+    hash: TokenHash,
+}
 
 impl ActiveTokens {
     /// Returns the tokens in `file`, which was read from `path`, each with the secret before its last rotation. A token that is
@@ -61,8 +72,21 @@ impl ActiveTokens {
     ) -> Result<Self, TokenFileError> {
         let mut tokens = HashMap::new();
         let now = SystemTime::now();
+        let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let parse_hash = |name: &str, hash: &str| {
+            TokenHash::parse(hash).ok_or_else(|| TokenFileError::Content {
+                path: path.to_owned(),
+                source: TokenProblem::Hash(name.to_owned()),
+            })
+        };
+        let mut revoked = HashMap::new();
+        let now_seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let remembered = file.revoked.into_iter().filter(|revoked| revoked.is_remembered(now_seconds));
+        for RevokedEntry { name, id, hash, at: second } in remembered {
+            let hash = parse_hash(&name, &hash)?;
+            revoked.insert(TokenId(id), RevokedToken { name: name.into(), at: at(second), hash });
+        }
         for entry in file.tokens {
-            let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
             let expires_at = entry.expires.map(at);
             let previous = entry.previous.as_ref().map(|previous| {
                 // A token that ends before the time of its rotation is over takes both secrets with it.
@@ -73,13 +97,10 @@ impl ActiveTokens {
                 [(&entry.id, &entry.hash, expires_at, false)].into_iter().chain(previous)
             {
                 let id = TokenId(id.clone());
-                let hash = TokenHash::parse(hash).ok_or_else(|| TokenFileError::Content {
-                    path: path.to_owned(),
-                    source: TokenProblem::Hash(entry.name.clone()),
-                })?;
+                let hash = parse_hash(&entry.name, hash)?;
                 // What is shared with calls outlives a reload, so that those which began before it can still be revoked. A
                 // new hash under an old id is another token.
-                let old = before.0.get(&id).filter(|old| old.hash.matches(&hash));
+                let old = before.tokens.get(&id).filter(|old| old.hash.matches(&hash));
                 let token = ActiveToken {
                     name: entry.name.as_str().into(),
                     role: entry.role.clone(),
@@ -106,47 +127,53 @@ impl ActiveTokens {
                 tokens.insert(id, token);
             }
         }
-        Ok(Self(tokens))
+        Ok(Self { tokens, revoked })
     }
 
     /// Returns the tokens of `self` that `file` has as well, exactly as they are: what others may have written can only
     /// take tokens away.
     pub(crate) fn retained(&self, file: &Self) -> Self {
-        let stays =
-            |(id, token): &(&TokenId, &ActiveToken)| file.0.get(*id).is_some_and(|other| token.equals(other));
-        let stay = self.0.iter().filter(stays).map(|(id, token)| (id.clone(), token.clone()));
-        Self(stay.collect())
+        let stays = |(id, token): &(&TokenId, &ActiveToken)| {
+            file.tokens.get(*id).is_some_and(|other| token.equals(other))
+        };
+        let stay = self.tokens.iter().filter(stays).map(|(id, token)| (id.clone(), token.clone()));
+        Self { tokens: stay.collect(), revoked: self.revoked.clone() }
     }
 
     /// Returns the ids of the token `name`, which may have two secrets.
     pub(crate) fn ids_of(&self, name: &str) -> Vec<TokenId> {
-        self.0.iter().filter(|(_, token)| &*token.name == name).map(|(id, _)| id.clone()).collect()
+        self.tokens.iter().filter(|(_, token)| &*token.name == name).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Returns the tokens whose ids are not in `ids`.
-    pub(crate) fn without(&self, ids: &HashSet<TokenId>) -> Self {
-        let stay = self.0.iter().filter(|(id, _)| !ids.contains(id));
-        Self(stay.map(|(id, token)| (id.clone(), token.clone())).collect())
+    /// Returns the tokens whose ids are not in `revoked`, and remembers those that are, with the times of their revocations.
+    pub(crate) fn without(&self, revoked: &HashMap<TokenId, SystemTime>) -> Self {
+        let mut rest = self.clone();
+        for (id, at) in revoked {
+            if let Some(ActiveToken { name, hash, .. }) = rest.tokens.remove(id) {
+                rest.revoked.insert(id.clone(), RevokedToken { name, at: *at, hash });
+            }
+        }
+        rest
     }
 
     /// Adds the tokens of `other` that are not in `known` exactly as they are.
     pub(crate) fn add_unknown(&mut self, other: &Self, known: &Self) {
         let is_known =
-            |id: &TokenId, token: &ActiveToken| known.0.get(id).is_some_and(|old| old.equals(token));
-        let unknown = other.0.iter().filter(|(id, token)| !is_known(id, token));
-        self.0.extend(unknown.map(|(id, token)| (id.clone(), token.clone())));
+            |id: &TokenId, token: &ActiveToken| known.tokens.get(id).is_some_and(|old| old.equals(token));
+        let unknown = other.tokens.iter().filter(|(id, token)| !is_known(id, token));
+        self.tokens.extend(unknown.map(|(id, token)| (id.clone(), token.clone())));
     }
 
     /// Takes each token away that is in `other` exactly as it is.
     pub(crate) fn remove(&mut self, other: &Self) {
-        self.0.retain(|id, token| !other.0.get(id).is_some_and(|removed| removed.equals(token)));
+        self.tokens.retain(|id, token| !other.tokens.get(id).is_some_and(|removed| removed.equals(token)));
     }
 
     /// Returns the token whose text is `bearer`, if it is valid now.
     pub(crate) fn find(&self, bearer: &str) -> Option<&ActiveToken> {
         // Hashed before the look-up, so that an id that exists takes no longer than one that does not.
         let hash = TokenHash::of(bearer);
-        let token = self.0.get(&token_id(bearer)?)?;
+        let token = self.tokens.get(&token_id(bearer)?)?;
         let now = SystemTime::now();
         if !token.hash.matches(&hash) || !token.is_valid(now) {
             return None;
@@ -157,27 +184,43 @@ impl ActiveTokens {
     /// Returns the name of the token whose text is `bearer`, if it has ended.
     pub(crate) fn find_ended(&self, bearer: &str) -> Option<&Arc<str>> {
         let hash = TokenHash::of(bearer);
-        let token = self.0.get(&token_id(bearer)?)?;
+        let token = self.tokens.get(&token_id(bearer)?)?;
         (token.hash.matches(&hash) && !token.is_valid(SystemTime::now())).then_some(&token.name)
+    }
+
+    /// Returns the revoked token whose text is `bearer`.
+    pub(crate) fn find_revoked(&self, bearer: &str) -> Option<&RevokedToken> {
+        let hash = TokenHash::of(bearer);
+        self.revoked.get(&token_id(bearer)?).filter(|token| token.hash.matches(&hash))
+    }
+
+    /// Returns the names of the revoked tokens, each with the time at which it was revoked, the last one first.
+    pub(crate) fn revoked(&self) -> Vec<(Arc<str>, SystemTime)> {
+        let mut all: Vec<_> =
+            self.revoked.values().map(|token| (Arc::clone(&token.name), token.at)).collect();
+        all.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        // A token may have had two secrets.
+        all.dedup();
+        all
     }
 
     /// Returns the valid tokens, without the secrets before a rotation.
     pub(crate) fn valid(&self) -> impl Iterator<Item = &ActiveToken> {
         let now = SystemTime::now();
-        self.0.values().filter(move |token| !token.is_previous && token.is_valid(now))
+        self.tokens.values().filter(move |token| !token.is_previous && token.is_valid(now))
     }
 
     /// Returns the time at which the secret before the last rotation of the token `name` ends, if it still holds.
     pub(crate) fn previous_secret_ends(&self, name: &str) -> Option<SystemTime> {
         let now = SystemTime::now();
-        let mut previous = self.0.values().filter(|token| token.is_previous && token.is_valid(now));
+        let mut previous = self.tokens.values().filter(|token| token.is_previous && token.is_valid(now));
         previous.find(|token| &*token.name == name)?.expires_at
     }
 
     /// Returns the last uses by this process, by the names of the tokens.
     pub(crate) fn uses(&self) -> TokenUses {
         let mut uses = TokenUses::new();
-        for token in self.0.values() {
+        for token in self.tokens.values() {
             let Some(at) = token.last_used() else { continue };
             // A token may have two secrets.
             if uses.get(&*token.name).is_none_or(|other| other.at < at) {
@@ -190,21 +233,27 @@ impl ActiveTokens {
 
     /// Returns the names of all tokens, valid or not.
     pub(crate) fn names(&self) -> BTreeSet<String> {
-        self.0.values().map(|token| token.name.to_string()).collect()
+        self.tokens.values().map(|token| token.name.to_string()).collect()
+    }
+
+    /// Returns the names of the tokens here of which `after` has none.
+    pub(crate) fn names_missing_in(&self, after: &Self) -> Vec<Arc<str>> {
+        let stay = after.names();
+        self.names().difference(&stay).map(|name| name.as_str().into()).collect()
     }
 
     /// Returns true if a token of this name is valid.
     pub(crate) fn has_name(&self, name: &str) -> bool {
         let now = SystemTime::now();
-        self.0.values().any(|token| &*token.name == name && token.is_valid(now))
+        self.tokens.values().any(|token| &*token.name == name && token.is_valid(now))
     }
 
     /// Revokes each token that is not in `after` or has expired, and returns the names of those whose bearers have no other. A
     /// bearer goes on when only the secret before a rotation ends.
     pub(crate) fn revoke_missing(&self, after: &Self) -> Vec<Arc<str>> {
         let now = SystemTime::now();
-        let stays = |id: &TokenId| after.0.get(id).is_some_and(|token| token.is_valid(now));
-        let missing = self.0.iter().filter(|(id, token)| !stays(id) && !token.revoked.is_cancelled());
+        let stays = |id: &TokenId| after.tokens.get(id).is_some_and(|token| token.is_valid(now));
+        let missing = self.tokens.iter().filter(|(id, token)| !stays(id) && !token.revoked.is_cancelled());
         missing
             .filter_map(|(_, token)| {
                 token.revoked.cancel();
@@ -217,7 +266,7 @@ impl ActiveTokens {
     /// Returns the choices of roots that the tokens name.
     pub(crate) fn roots(&self) -> impl Iterator<Item = &Arc<[PathBuf]>> {
         let now = SystemTime::now();
-        self.0.values().filter(move |token| token.is_valid(now)).map(|token| &token.roots)
+        self.tokens.values().filter(move |token| token.is_valid(now)).map(|token| &token.roots)
     }
 }
 

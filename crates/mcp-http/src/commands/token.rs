@@ -56,7 +56,7 @@ pub(crate) fn run(settings: &Settings, command: TokenCommand) -> Result<ExitCode
     let path = path.ok_or(TokenError::NoFile)?;
     match command {
         TokenCommand::New(arguments) => create(settings, path, &arguments),
-        TokenCommand::List { json } => list(settings, path, json),
+        TokenCommand::List { json, all } => list(settings, path, json, all),
         TokenCommand::Rotate(arguments) => rotate(path, &arguments),
         TokenCommand::Revoke { name } => revoke(path, &name),
     }
@@ -240,12 +240,15 @@ fn checked_root(settings: &Settings, root: &Path) -> Result<PathBuf, TokenError>
     }
 }
 
-fn list(settings: &Settings, path: &Path, json: bool) -> Result<ExitCode, TokenError> {
+fn list(settings: &Settings, path: &Path, json: bool, all: bool) -> Result<ExitCode, TokenError> {
     let usage = settings.config.http.token_usage.as_deref().map(token_usage::read).transpose()?;
-    let tokens = token_file::read(path)?.tokens;
+    let token_file::TokenFile { tokens, mut revoked, .. } = token_file::read(path)?;
     let now = seconds(SystemTime::now());
+    revoked.retain(|token| all && token.is_remembered(now));
+    // A token may have had two secrets.
+    revoked.dedup_by(|one, other| one.name == other.name && one.at == other.at);
     if json {
-        let entries: Vec<_> = tokens
+        let mut entries: Vec<_> = tokens
             .iter()
             .map(|token| {
                 serde_json::json!({
@@ -262,6 +265,11 @@ fn list(settings: &Settings, path: &Path, json: bool) -> Result<ExitCode, TokenE
                 })
             })
             .collect();
+        entries.extend(
+            revoked
+                .iter()
+                .map(|token| serde_json::json!({ "name": token.name, "id": token.id, "revoked": token.at })),
+        );
         return Ok(print(&format!("{:#}", serde_json::Value::from(entries)))?);
     }
     let mut text = String::new();
@@ -295,7 +303,10 @@ fn list(settings: &Settings, path: &Path, json: bool) -> Result<ExitCode, TokenE
         };
         let _ = writeln!(text, "{:name$}  {:role$}  {end}  {roots}{used}{previous}", token.name, token.role);
     }
-    if tokens.is_empty() {
+    for token in &revoked {
+        let _ = writeln!(text, "{:name$}  {:role$}  revoked on {}", token.name, "", day(token.at));
+    }
+    if tokens.is_empty() && revoked.is_empty() {
         text.push_str("no tokens\n");
     }
     Ok(print(text.trim_end())?)
@@ -304,12 +315,11 @@ fn list(settings: &Settings, path: &Path, json: bool) -> Result<ExitCode, TokenE
 fn revoke(path: &Path, name: &str) -> Result<ExitCode, TokenError> {
     let mut stays = Vec::new();
     let distrusted = token_file::repair(path, |file| {
-        let before = file.tokens.len();
-        file.tokens.retain(|token| token.name != name);
+        let was_there = file.revoke(name, seconds(SystemTime::now()));
         stays = file.tokens.iter().map(|token| format!("{} ({})", token.name, token.role)).collect();
-        match file.tokens.len() == before {
-            true => Err(TokenError::NoToken(name.to_owned())),
-            false => Ok(()),
+        match was_there {
+            true => Ok(()),
+            false => Err(TokenError::NoToken(name.to_owned())),
         }
     })?;
     if let Some(cause) = distrusted {

@@ -9,6 +9,7 @@ use crate::auth::tracked_tokens::TrackedTokens;
 use crate::console_output::name;
 use crate::limits::caller_limits::CallerLimits;
 use crate::net::tls::ReloadableTls;
+use crate::operator_actions;
 use error_causes::chain;
 use server_setup::config::HttpTable;
 use server_setup::file_stamp::{FileStamp, file_stamp};
@@ -167,7 +168,11 @@ fn reload_tokens(app: App, file: &mut TrackedTokens, limits: &CallerLimits) {
         Ok(tokens) => {
             let tokens = Arc::new(tokens);
             app.authenticator.replace_tokens(Arc::clone(&tokens));
+            // A token that was rotated or has ended is not revoked.
+            let mut revoked = before.names_missing_in(&tokens);
+            revoked.retain(|name| before.has_name(name));
             end_programs_of(app, before.revoke_missing(&tokens));
+            operator_actions::note_revoked_in_file(app, &revoked);
             app.workspaces.retain(&tokens.roots().cloned().collect::<Vec<_>>());
             tracing::warn!("the tokens {} were read again", file.path().display());
         }

@@ -79,7 +79,14 @@ async function update() {
     // What somebody types into a form stays until they are done.
     if (section.contains(document.activeElement) && document.activeElement.matches('input')) continue;
     const focused = section.contains(document.activeElement) ? document.activeElement.id : '';
+    const typed = [...section.querySelectorAll('input[id]')].filter(input => input.value !== input.defaultValue);
+    const opened = [...section.querySelectorAll('details[id][open]')];
     section.replaceChildren(...next.childNodes);
+    for (const { id, value } of typed) {
+      const input = document.getElementById(id);
+      if (input) input.value = value;
+    }
+    for (const { id } of opened) document.getElementById(id)?.setAttribute('open', '');
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   }
 }

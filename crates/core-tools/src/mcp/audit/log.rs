@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 
 /// The way in which calls are treated while the audit cannot be written, as on a full disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +17,16 @@ pub enum AuditFailureMode {
     CountLost,
     /// No call runs. Each call then has a second line, `"event":"start"`, written before it runs.
     RefuseCalls,
+}
+
+/// The state of an audit's file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AuditFileHealth {
+    /// The time at which this process wrote the last line; `None` before its first one.
+    pub last_written: Option<SystemTime>,
+    /// The lines that could not be written since then; 0 once a line is written again.
+    pub lost_lines: u64,
 }
 
 /// The file that calls are recorded in. Cheap to clone.
@@ -40,7 +51,7 @@ struct SharedAuditLog {
 #[derive(Debug)]
 struct AuditLogFileState {
     file: AuditFile,
-    lost_lines: u64,
+    health: AuditFileHealth,
 }
 
 impl Audit {
@@ -60,7 +71,7 @@ impl Audit {
 
     fn with_file(file: AuditFile, failure_mode: AuditFailureMode) -> Self {
         let path = file.path().to_owned();
-        let state = Mutex::new(AuditLogFileState { file, lost_lines: 0 });
+        let state = Mutex::new(AuditLogFileState { file, health: AuditFileHealth::default() });
         let confinement = OnceLock::new();
         Self { shared: Arc::new(SharedAuditLog { path, failure_mode, state, confinement }) }
     }
@@ -74,6 +85,11 @@ impl Audit {
     /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.shared.path
+    }
+
+    /// Returns the state of the file, as the last line that was written or lost has left it.
+    pub fn health(&self) -> AuditFileHealth {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).health
     }
 
     /// Records that a call is about to run, where none may run unrecorded ([`AuditFailureMode::RefuseCalls`]). Of `record`
@@ -103,11 +119,13 @@ impl Audit {
     fn write(&self, mut entry: AuditEntry) -> io::Result<()> {
         // Held while the file is written, so that the number of lost lines stands in the line after them.
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
-        entry.lost_before = state.lost_lines;
+        entry.lost_before = state.health.lost_lines;
         let written = state.file.append(&mut entry);
         match &written {
-            Ok(()) => state.lost_lines = 0,
-            Err(_) => state.lost_lines += 1,
+            Ok(()) => {
+                state.health = AuditFileHealth { last_written: Some(SystemTime::now()), lost_lines: 0 };
+            }
+            Err(_) => state.health.lost_lines += 1,
         }
         written
     }
@@ -189,13 +207,12 @@ mod tests {
         audit.end(&record(&caller, "t"));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
-        {
-            assert_eq!(audit.shared.state.lock().unwrap().lost_lines, 2);
-        }
+        assert_eq!(audit.health(), AuditFileHealth { last_written: None, lost_lines: 2 });
         // The disk has room again.
         let audit = Audit::open(&path, AuditFailureMode::CountLost).unwrap();
-        audit.shared.state.lock().unwrap().lost_lines = 2;
+        audit.shared.state.lock().unwrap().health.lost_lines = 2;
         audit.end(&record(&caller, "t"));
+        assert!(audit.health().last_written.is_some() && audit.health().lost_lines == 0);
         audit.end(&record(&caller, "t"));
         let lost: Vec<Value> = lines(&path).iter().map(|line| line["lost_before"].clone()).collect();
         assert_eq!(lost, [json!(2), Value::Null]);

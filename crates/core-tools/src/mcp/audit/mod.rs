@@ -12,5 +12,5 @@ pub(crate) use arguments::ArgumentSummary;
 pub use arguments::summarize_arguments;
 pub use audit_log::{AuditEntry, AuditLevel, CallDecision, CallTargets, Outcome};
 pub(crate) use detail::DetailSource;
-pub use log::{Audit, AuditFailureMode};
+pub use log::{Audit, AuditFailureMode, AuditFileHealth};
 pub use record::CallRecord;

@@ -34,6 +34,9 @@ pub struct CallRecord<'a> {
     pub bytes_out: usize,
     /// The connections that were refused to its programs, each as a sentence.
     pub refused_connections: &'a [String],
+    /// The first line of its error, masked and cut, for observers: the audit does not record it. Empty where there is none, and
+    /// where targets are not recorded.
+    pub error: &'a str,
     /// True if its tool runs programs, so that their confinement is recorded too.
     pub runs_programs: bool,
     /// The answer of the person who was asked, if one was.
@@ -57,6 +60,7 @@ impl<'a> CallRecord<'a> {
             bytes_in: 0,
             bytes_out: 0,
             refused_connections: &[],
+            error: "",
             runs_programs: false,
             approval: None,
         }
@@ -96,6 +100,13 @@ impl<'a> CallRecord<'a> {
     #[must_use]
     pub const fn refused_connections(mut self, refused: &'a [String]) -> Self {
         self.refused_connections = refused;
+        self
+    }
+
+    /// Sets the first line of its error.
+    #[must_use]
+    pub const fn error(mut self, error: &'a str) -> Self {
+        self.error = error;
         self
     }
 

@@ -51,12 +51,14 @@ pub(super) struct CallEnding<'a> {
     /// The size of the answer.
     pub(super) bytes_out: usize,
     pub(super) refused_connections: &'a [String],
+    /// The first line of the error; empty if there is none.
+    pub(super) error: &'a str,
 }
 
 impl CallEnding<'_> {
     /// The end of a call that did not run.
     pub(super) const NOT_RUN: Self =
-        Self { outcome: Outcome::NotRun, bytes_out: 0, refused_connections: &[] };
+        Self { outcome: Outcome::NotRun, bytes_out: 0, refused_connections: &[], error: "" };
 }
 
 /// A call on its way to its record. Dropped before its end, as when its client or the server goes away, it is recorded
@@ -72,7 +74,12 @@ pub(super) struct CallRecording<'a> {
     /// True if the tool refused the call because a path leads outside the roots.
     is_outside_roots: bool,
     refused_connections: Vec<String>,
+    /// The first line of the error, masked and cut; empty if there is none.
+    error: String,
 }
+
+/// The length of the line of an error that observers get.
+const MAX_ERROR_CHARS: usize = 200;
 
 impl<'a> CallRecording<'a> {
     pub(super) fn new(
@@ -82,8 +89,18 @@ impl<'a> CallRecording<'a> {
         arguments: &'a ArgumentSummary,
     ) -> Self {
         let (failed, is_outside_roots) = (true, false);
-        let refused_connections = Vec::new();
-        Self { host, started, tool, arguments, verdict: None, failed, is_outside_roots, refused_connections }
+        let (refused_connections, error) = (Vec::new(), String::new());
+        Self {
+            host,
+            started,
+            tool,
+            arguments,
+            verdict: None,
+            failed,
+            is_outside_roots,
+            refused_connections,
+            error,
+        }
     }
 
     /// Notes the verdict, before the call runs.
@@ -95,6 +112,12 @@ impl<'a> CallRecording<'a> {
     pub(super) fn on_finished(&mut self, answer: &Answer) {
         self.failed = answer.is_failed();
         self.is_outside_roots = answer.cause() == FailureCause::OutsideRoots;
+        // An error may name a path or a host, as the targets do. What a failed program has written is no error of the tool.
+        if answer.is_error() && self.host.shared.audit_level != AuditLevel::Names {
+            let line = answer.texts().flat_map(str::lines).find(|line| !line.trim().is_empty());
+            let line = self.host.shared.redactor.redact(line.unwrap_or_default());
+            self.error = line.chars().take(MAX_ERROR_CHARS).collect();
+        }
     }
 
     /// Notes the connections that were refused to the programs of the call.
@@ -120,7 +143,12 @@ impl<'a> CallRecording<'a> {
             (CallDecision::Allowed, true) => Outcome::Failed,
             _ => Outcome::NotRun,
         };
-        let ending = CallEnding { outcome, bytes_out, refused_connections: &self.refused_connections };
+        let ending = CallEnding {
+            outcome,
+            bytes_out,
+            refused_connections: &self.refused_connections,
+            error: &self.error,
+        };
         self.host.record(self.started, self.tool, &verdict, &ending, self.arguments);
     }
 }
@@ -198,6 +226,7 @@ impl Host {
             )
             .bytes_out(ending.bytes_out)
             .refused_connections(ending.refused_connections)
+            .error(ending.error)
             .runs_programs(runs_programs)
             .approval(verdict.approval.as_ref());
         if let Some(audit) = audit {
@@ -212,7 +241,7 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Answer, Tool, Toolset};
+    use crate::mcp::{Answer, Tool, ToolError, Toolset};
     use crate::redact::Redactor;
     use futures_util::FutureExt;
     use role_policy::Policy;
@@ -250,5 +279,27 @@ mod tests {
             *recorded.lock().unwrap(),
             [("endless".to_owned(), CallDecision::Allowed, Outcome::Failed)]
         );
+    }
+
+    #[tokio::test]
+    async fn an_observer_gets_the_first_line_of_an_error_where_targets_are_recorded() {
+        for (level, line) in [(AuditLevel::Names, ""), (AuditLevel::Targets, "the disk is gone")] {
+            let broken = Tool::new("broken", "Broken", "Fails.", |_: NoArguments, _: CallContext| async {
+                Err::<Answer, _>(ToolError::new(format!("\nthe disk is gone\n{}", "x".repeat(1000))))
+            });
+            let host = Host::builder(Policy::allow_all(), Redactor::new(Default::default()).unwrap())
+                .toolset(Toolset::new("own", [broken]))
+                .audit_level(level)
+                .build()
+                .unwrap();
+            let errors: Arc<Mutex<Vec<String>>> = Arc::default();
+            let mut context = CallContext::new(Caller::new("orchestrator"), Default::default());
+            context.observer = Some(CallObserver::new({
+                let errors = Arc::clone(&errors);
+                move |record| errors.lock().unwrap().push(record.error.to_owned())
+            }));
+            let _ = host.call("broken", Map::new(), context).await;
+            assert_eq!(*errors.lock().unwrap(), [line], "{level:?}");
+        }
     }
 }

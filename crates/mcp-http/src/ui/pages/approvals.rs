@@ -10,6 +10,7 @@ use axum::response::Response;
 use core_tools::mcp::PendingQuestion;
 use http::{StatusCode, Uri};
 use maud::{Markup, html};
+use std::time::{Duration, SystemTime};
 
 /// Answers with the page, for a viewer who may answer.
 pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, uri: Uri) -> Response {
@@ -53,21 +54,45 @@ fn question(waiting: &PendingQuestion, viewer: &PageViewer) -> Markup {
             h3 id={ "tool-" (id) } { (question.tool) }
             p class="faint" {
                 (question.principal.as_deref().unwrap_or("–")) ", role " (question.role) ", asked at "
-                (format::moment(waiting.asked_at)) " UTC, until " (format::moment(waiting.expires_at))
+                (format::moment(waiting.asked_at)) " UTC, until " (format::moment(waiting.expires_at)) ", "
+                strong { (time_left(waiting.expires_at)) }
             }
             p { code { (question.text()) } }
             form method="post" action="/ui/approvals" {
                 input type="hidden" name="id" value=(id);
                 (form_secret(viewer))
+                p {
+                    label for={ "reason-" (id) } { "Reason, which the agent reads if you deny " }
+                    input name="reason" id={ "reason-" (id) } maxlength="500" autocomplete="off";
+                }
                 button name="verdict" value="once" id={ "once-" (id) } { "Allow once" }
                 " "
                 button name="verdict" value="session" id={ "session-" (id) } { "Allow for this session" }
-                " "
-                label for={ "reason-" (id) } { "Reason " }
-                input name="reason" id={ "reason-" (id) } maxlength="500" autocomplete="off";
-                " "
-                button class="stop" name="verdict" value="deny" id={ "deny-" (id) } { "Deny" }
+                button class="stop apart" name="verdict" value="deny" id={ "deny-" (id) } { "Deny" }
+                p class="faint small" {
+                    "“For this session” also allows later calls with the same caller, tool, arguments and reason, until the server or                      the session of the caller ends, and for eight hours at most."
+                }
             }
         }
+    }
+}
+
+/// Says how much time is left.
+fn time_left(end: SystemTime) -> String {
+    match end.duration_since(SystemTime::now()) {
+        Ok(left) => format!("{} left", format::duration(Duration::from_secs(left.as_secs()))),
+        Err(_) => "no time left".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_that_is_left_is_told_in_whole_seconds() {
+        let now = SystemTime::now();
+        assert_eq!(time_left(now + Duration::from_millis(125_500)), "2 min 5 s left");
+        assert_eq!(time_left(now - Duration::from_secs(1)), "no time left");
     }
 }

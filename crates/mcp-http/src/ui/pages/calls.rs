@@ -2,8 +2,9 @@
 
 use super::super::html_response;
 use super::super::viewer::PageViewer;
-use super::layout::{NavigationPage, PageEndButton, bar, cell, page, said, section, table};
-use super::query::PageQuery;
+use super::layout::{NavigationPage, PageEndButton, bar, cell, page, path_text, said, section, table};
+use super::overview::percent_encoded;
+use super::query::{PageQuery, name_matches};
 use super::{format, running};
 use crate::app_state::App;
 use crate::call_words::{explain_refusal, outcome_word};
@@ -13,6 +14,7 @@ use axum::response::Response;
 use core_tools::mcp::{BackgroundProcess, CallDecision, Host, Outcome};
 use http::{StatusCode, Uri};
 use maud::{Markup, html};
+use std::time::SystemTime;
 
 /// Answers with the page.
 pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, uri: Uri) -> Response {
@@ -76,8 +78,7 @@ impl<'a> CallFilter<'a> {
 
     /// Returns true if both names have what was asked for, in capitals or not.
     fn shows(&self, caller: &str, tool: &str) -> bool {
-        let has = |text: &str, part: &str| text.to_lowercase().contains(&part.to_lowercase());
-        has(caller, self.caller) && has(tool, self.tool)
+        name_matches(self.caller, caller) && name_matches(self.tool, tool)
     }
 
     fn shows_finished(&self, call: &FinishedCall) -> bool {
@@ -168,7 +169,11 @@ fn finished_calls(calls: &[FinishedCall]) -> Markup {
                 cell(format::moment(call.at)).class("time"),
                 cell(&call.principal).class("name"),
                 cell(html! { code { (call.tool) } }).class("name"),
-                cell(html! { code { (call.detail) } }).class("what"),
+                cell(html! {
+                    (path_text(&call.detail))
+                    @if !call.error.is_empty() { " " span class="bad small" { (call.error) } }
+                })
+                .class("what"),
                 cell(html! { span class=(class) { (outcome_word(call.outcome)) } }),
                 cell(format::duration(call.duration)).class("time"),
                 cell(format::bytes(call.bytes_out)).class("time"),
@@ -193,8 +198,8 @@ fn refused_calls(calls: &[FinishedCall], viewer: &PageViewer) -> Markup {
     // A client that tries again and again fills one row.
     let rows: Vec<_> = calls
         .chunk_by(is_repeated)
-        .filter_map(|same| Some((same.first()?, same.len())))
-        .map(|(call, times)| {
+        .filter_map(|same| Some((same.first()?, same.last()?, same.len())))
+        .map(|(call, first, times)| {
             // A caller must not learn whether a tool that is hidden from it exists.
             let is_hidden =
                 matches!(call.decision, CallDecision::Hidden | CallDecision::Unknown) && !viewer.sees_all;
@@ -207,7 +212,7 @@ fn refused_calls(calls: &[FinishedCall], viewer: &PageViewer) -> Markup {
             vec![
                 cell(html! {
                     (format::moment(call.at))
-                    @if times > 1 { " " span class="faint" { "(" (times) " times)" } }
+                    @if times > 1 { " " span class="faint" { "(" (times) " times since " (format::moment(first.at)) ")" } }
                 }),
                 cell(html! {
                     (call.principal)
@@ -219,12 +224,80 @@ fn refused_calls(calls: &[FinishedCall], viewer: &PageViewer) -> Markup {
                     @if !rule_shown.is_empty() { " " span class="faint small" { "Rule " code { (rule_shown) } } }
                 })
                 .class("what"),
-                cell(html! { code { (detail) } }).class("what"),
+                cell(path_text(detail)).class("what"),
             ]
         })
         .collect();
     let columns = ["At (UTC)", "Caller", "Tool", "Why", "What"];
-    section("refused", "Not run", &table("refused", &columns, &rows))
+    let content = html! {
+        @if viewer.sees_all && !calls.is_empty() { (sums(&refused_sums(calls))) }
+        (table("refused", &columns, &rows))
+    };
+    section("refused", "Not run", &content)
+}
+
+/// The refusals of one caller for one reason.
+struct RefusedSum<'a> {
+    caller: &'a str,
+    reason: String,
+    times: usize,
+    first: SystemTime,
+    last: SystemTime,
+}
+
+/// Sums calls, the latest first, by caller and reason: those that were refused most often come first.
+fn refused_sums(calls: &[FinishedCall]) -> Vec<RefusedSum<'_>> {
+    let mut sums: Vec<RefusedSum<'_>> = Vec::new();
+    for call in calls {
+        let reason = refusal_summary(call);
+        match sums.iter_mut().find(|sum| sum.caller == call.principal && sum.reason == reason) {
+            Some(sum) => (sum.times, sum.first) = (sum.times + 1, call.at),
+            None => {
+                sums.push(RefusedSum {
+                    caller: &call.principal,
+                    reason,
+                    times: 1,
+                    first: call.at,
+                    last: call.at,
+                });
+            }
+        }
+    }
+    sums.sort_by_key(|sum| std::cmp::Reverse(sum.times));
+    sums
+}
+
+/// Returns the reason of a refusal without what differs from one time to the next.
+fn refusal_summary(call: &FinishedCall) -> String {
+    let reason = explain_refusal(call.decision, &call.role, &call.rule);
+    let reason = match call.rule.starts_with("http: ") {
+        true => reason.split(" (").next().unwrap_or_default().to_owned(),
+        false => reason,
+    };
+    if call.tool.is_empty() { reason } else { format!("{}: {reason}", call.tool) }
+}
+
+/// Renders the sums by caller and reason.
+fn sums(sums: &[RefusedSum<'_>]) -> Markup {
+    let rows: Vec<_> = sums
+        .iter()
+        .map(|sum| {
+            let history = format!("/ui/history?outcome=not-run&caller={}", percent_encoded(sum.caller));
+            vec![
+                cell(html! { a href=(history) { (sum.caller) } }).class("name"),
+                cell(&sum.reason).class("what"),
+                cell(sum.times).class("number"),
+                cell(format::moment(sum.first)).class("time"),
+                cell(format::moment(sum.last)).class("time"),
+            ]
+        })
+        .collect();
+    html! {
+        h3 id="refused-sums-title" { "By caller and reason" }
+        p class="faint small" { "Of the latest " (sums.iter().map(|sum| sum.times).sum::<usize>()) " that are listed below; the history has all." }
+        (table("refused-sums", &["Caller", "Reason", "Times", "First (UTC)", "Last (UTC)"], &rows))
+        h3 { "One by one" }
+    }
 }
 
 #[cfg(test)]
@@ -244,6 +317,7 @@ mod tests {
             duration: std::time::Duration::ZERO,
             detail: String::new(),
             bytes_out: 0,
+            error: String::new(),
         };
         let earlier = FinishedCall { at: std::time::UNIX_EPOCH, ..call.clone() };
         let other = FinishedCall { rule: "http: rate".to_owned(), ..call.clone() };
@@ -254,5 +328,38 @@ mod tests {
     fn a_filter_finds_parts_of_names() {
         let filter = CallFilter { caller: "ADA", tool: "", outcome: Some(Outcome::Failed) };
         assert!(filter.shows("jwt:ada", "read_file") && !filter.shows("bob", "read_file"));
+    }
+
+    #[test]
+    fn refusals_are_summed_by_caller_and_reason_with_the_first_and_the_last_time() {
+        let at = |second| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(second);
+        let call = |principal: &str, rule: &str, second| FinishedCall {
+            at: at(second),
+            principal: principal.to_owned(),
+            role: "none".to_owned(),
+            tool: String::new(),
+            decision: CallDecision::Refused,
+            rule: rule.to_owned(),
+            outcome: Outcome::NotRun,
+            duration: std::time::Duration::ZERO,
+            detail: String::new(),
+            bytes_out: 0,
+            error: String::new(),
+        };
+        let bad = "http: bad_token: no such token";
+        let calls = [
+            call("x", "http: no_token", 9),
+            call("y", bad, 8),
+            call("x", bad, 7),
+            call("y", &format!("{bad}, and 3 before"), 5),
+        ];
+        let sums: Vec<_> = refused_sums(&calls)
+            .into_iter()
+            .map(|sum| (sum.caller, sum.reason, sum.times, sum.first, sum.last))
+            .collect();
+        let unknown = "The token is unknown.".to_owned();
+        assert_eq!(sums[0], ("y", unknown.clone(), 2, at(5), at(8)));
+        assert_eq!(sums[1], ("x", "The request had no token.".to_owned(), 1, at(9), at(9)));
+        assert_eq!(sums[2], ("x", unknown, 1, at(7), at(7)));
     }
 }

@@ -93,6 +93,13 @@ pub(super) fn day(at: SystemTime) -> String {
     format!("{weekday} {}", date.split('T').next().unwrap_or_default())
 }
 
+/// Writes the day of a time, with its weekday, and its minute, in UTC.
+pub(super) fn day_and_time(at: SystemTime) -> String {
+    let time = audit_log::timestamp(at);
+    let minute = time.split('T').nth(1).and_then(|time| time.get(..5)).unwrap_or_default();
+    format!("{} {minute}", day(at))
+}
+
 /// Describes a flame graph by its file name, `trace-2026-11-22T120304.123-node-4711-cpu-….svg`.
 pub(super) fn flame_graph(name: &str) -> String {
     let words = || {
@@ -131,6 +138,10 @@ mod tests {
         assert_eq!([12_000_000, 3_210_000_000].map(space), ["12 MB", "3.2 GB"]);
         assert_eq!(span(3 * 86_400), "3 days");
         assert_eq!(day(SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_737_600)), "Fri 2026-11-27");
+        assert_eq!(
+            day_and_time(SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_737_600 + 3660)),
+            "Fri 2026-11-27 01:01"
+        );
         assert_eq!(truncated("äöü", 2), "äö…");
         assert_eq!(
             flame_graph("trace-2026-11-22T120304.123-node-4711-cpu-17.0.svg"),

@@ -30,12 +30,21 @@ impl MeteredResource {
     }
 }
 
+/// The used share from which on a resource is nearly used up.
+const SCARCE: f64 = 0.9;
+
+/// Returns the names of what is nearly used up.
+pub(super) fn scarce(app: App) -> Vec<String> {
+    let resources = resources(app, &app.activity.machine());
+    resources.into_iter().filter(|resource| resource.used > SCARCE).map(|resource| resource.name).collect()
+}
+
 /// Renders the room of the machine and of the server.
 pub(super) fn section(app: App) -> Markup {
     let machine = app.activity.machine();
     let resources = resources(app, &machine);
     let scarce: Vec<&str> =
-        resources.iter().filter(|resource| resource.used > 0.9).map(|resource| &*resource.name).collect();
+        resources.iter().filter(|resource| resource.used > SCARCE).map(|resource| &*resource.name).collect();
     let content = html! {
         p {
             @if scarce.is_empty() { "There is room in everything." }

@@ -3,8 +3,8 @@
 use super::super::html_response;
 use super::super::viewer::PageViewer;
 use super::format;
-use super::layout::{NavigationPage, cell, page, section, table};
-use super::query::PageQuery;
+use super::layout::{NavigationPage, cell, page, path_text, section, table};
+use super::query::{PageQuery, name_glob};
 use crate::app_state::App;
 use crate::audit_source::{AuditSource, AuditSourceError, FoundEntries};
 use crate::call_words::{describe_arguments, describe_targets, explain_refusal, outcome_word};
@@ -52,7 +52,7 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, u
             "Nothing is recorded: set " code { "policy.audit" } " or " code { "http.audit_database" } " in the configuration."
         } },
         Some(source) => match search(source, &query).await {
-            Ok(found) => entries(&found),
+            Ok(found) => entries(&found, &query),
             Err(error) => html! { p class="bad" role="alert" { (chain(&error)) } },
         },
     };
@@ -143,10 +143,10 @@ fn audit_query(query: &PageQuery, now: SystemTime) -> Result<AuditQuery, Pattern
         audit = audit.mentioning(query.get("about"))?;
     }
     if !query.get("caller").is_empty() {
-        audit = audit.caller(query.get("caller"))?;
+        audit = audit.caller(&name_glob(query.get("caller")))?;
     }
     if !query.get("tool").is_empty() {
-        audit = audit.tool(query.get("tool"))?;
+        audit = audit.tool(&name_glob(query.get("tool")))?;
     }
     let outcome = match query.get("outcome") {
         "ok" => Some(Outcome::Ok),
@@ -185,7 +185,7 @@ fn span(name: &str, now: SystemTime) -> (Option<SystemTime>, Option<SystemTime>)
     }
 }
 
-fn entries(found: &FoundEntries) -> Markup {
+fn entries(found: &FoundEntries, query: &PageQuery) -> Markup {
     let rows: Vec<_> = found
         .entries
         .iter()
@@ -199,7 +199,7 @@ fn entries(found: &FoundEntries) -> Markup {
             };
             let took = entry.duration_us.filter(|_| !not_run).map(Duration::from_micros);
             vec![
-                cell(entry.time.get(..19).unwrap_or(&entry.time).replace('T', " ")).class("time"),
+                cell(shown_time(&entry.time)).class("time"),
                 cell(html! {
                     strong { (entry.principal.as_deref().unwrap_or("–")) }
                     @if !matches!(&*entry.role, "" | "none") { " " span class="faint" { "role " (entry.role) } }
@@ -213,6 +213,15 @@ fn entries(found: &FoundEntries) -> Markup {
         .collect();
     html! {
         (table("found", &["When (UTC)", "Who", "Tool", "What", "Outcome", "Took"], &rows))
+        @if rows.is_empty() && ["about", "caller", "tool"].iter().any(|field| !query.get(field).is_empty()) {
+            p class="faint" {
+                "Caller and tool take a part of a name, in capitals or not. A " code { "*" } " stands for any text: "
+                code { "jwt:*" } ", " code { "delete_*" } ", " code { "src/**" } "."
+            }
+        }
+        @if let Some(begin) = &found.begins {
+            p class="faint" { "The audit begins at " (shown_time(begin)) " UTC." }
+        }
         @if found.has_more {
             p class="faint" { "These are the newest " (MAX_ENTRIES) ". Narrow the search to see others." }
         }
@@ -220,6 +229,11 @@ fn entries(found: &FoundEntries) -> Markup {
             p class="bad" { (found.damaged) " lines of the audit are no entries: " code { "audit verify" } " says which." }
         }
     }
+}
+
+/// Writes the time of an entry to the second.
+fn shown_time(time: &str) -> String {
+    time.get(..19).unwrap_or(time).replace('T', " ")
 }
 
 /// Says what was done, and why not if it was not.
@@ -230,10 +244,10 @@ fn what(entry: &AuditEntry) -> Markup {
         None => describe_arguments(&entry.arguments),
     };
     let decision = entry.decision.filter(|decision| *decision != CallDecision::Allowed);
-    // An action on the page is no call; its record says what it was.
-    let action = entry.rule.strip_prefix("page: ");
+    // An action on the page or in the token file is no call; its record says what it was.
+    let action = ["page: ", "file: "].into_iter().find_map(|start| entry.rule.strip_prefix(start));
     html! {
-        @if !detail.is_empty() { code { (detail) } }
+        @if !detail.is_empty() { (path_text(&detail)) }
         @if let Some(action) = action { (action) }
         @if let Some(decision) = decision {
             " " span class="some" { (explain_refusal(decision, &entry.role, &entry.rule)) }

@@ -124,6 +124,11 @@ pub(super) fn section(id: &str, title: &str, content: &Markup) -> Markup {
     }
 }
 
+/// Renders a text with paths, which a narrow column breaks after a `/` rather than within a name.
+pub(super) fn path_text(text: &str) -> Markup {
+    html! { code { @for part in text.split_inclusive('/') { (part) @if part.ends_with('/') { wbr; } } } }
+}
+
 /// A cell of a table.
 pub(super) struct TableCell {
     class: &'static str,

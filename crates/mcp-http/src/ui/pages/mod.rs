@@ -14,6 +14,7 @@ pub(super) mod overview;
 mod query;
 pub(super) mod roles;
 mod running;
+mod server_state;
 pub(super) mod sessions;
 pub(super) mod sign_in_form;
 pub(super) mod tokens;

@@ -5,9 +5,10 @@ use super::super::viewer::PageViewer;
 use super::charts::{ChartLine, TimeChart, sparkline};
 use super::layout::{NavigationPage, bar, cell, compact_table, page, section};
 use super::query::PageQuery;
-use super::{format, headroom, running};
+use super::{format, headroom, running, server_state};
 use crate::activity::{ActivityView, NamedActivity, STRANGERS, TimeBucketView, TimeSpan, as_f64};
 use crate::app_state::App;
+use crate::recent_calls::STRANGER;
 use axum::extract::State;
 use axum::response::Response;
 use http::{StatusCode, Uri};
@@ -18,8 +19,8 @@ use std::time::{Duration, SystemTime};
 const MAX_ROWS: usize = 12;
 /// The time from which on a call is among those that take long.
 const LONG: Duration = Duration::from_secs(2);
-/// The pieces of time that are too short for a rate.
-const MIN_ELAPSED: Duration = Duration::from_secs(2);
+/// The piece of time that is now counts for rates once so much of it is over: one refusal in its first seconds is no wave.
+const MIN_SHARE: u32 = 3;
 
 /// Answers with the page.
 pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, uri: Uri) -> Response {
@@ -32,6 +33,7 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, u
     };
     let content = html! {
         (bar(&html! { (whose) }))
+        @if viewer.sees_all { (server_state::line(app)) }
         (now(app, &viewer))
         (slow_calls(app, &viewer))
         (charts(&view, span, viewer.sees_all))
@@ -68,6 +70,12 @@ fn now(app: App, viewer: &PageViewer) -> Markup {
                         strong { (pending) } " " span { @if pending == 1 { "approval waiting" } @else { "approvals waiting" } }
                     }
                 }
+                @let scarce = headroom::scarce(app);
+                @if !scarce.is_empty() {
+                    li { a href="#headroom" class="notable" {
+                        strong { (scarce.len()) } " " span { "nearly used up: " (scarce.join(", ")) }
+                    } }
+                }
             }
         }
     };
@@ -94,8 +102,12 @@ fn slow_calls(app: App, viewer: &PageViewer) -> Markup {
 
 fn charts(view: &ActivityView, span: TimeSpan, with_server: bool) -> Markup {
     let name = span_name(span);
+    let amounts = |value: &dyn Fn(&TimeBucketView) -> Option<f64>| -> Vec<Option<f64>> {
+        view.pieces.iter().map(|piece| value(piece).filter(|_| !piece.elapsed.is_zero())).collect()
+    };
+    let rated = rated_pieces(&view.pieces, span);
     let values = |value: &dyn Fn(&TimeBucketView) -> Option<f64>| -> Vec<Option<f64>> {
-        view.pieces.iter().map(|piece| value(piece).filter(|_| piece.elapsed >= MIN_ELAPSED)).collect()
+        rated.iter().map(|piece| value(piece).filter(|_| !piece.elapsed.is_zero())).collect()
     };
     let seconds = |piece: &TimeBucketView| piece.elapsed.as_secs_f64().max(1.0);
     let per_second = values(&|piece| Some(f64::from(piece.counts.ran()) / seconds(piece)));
@@ -105,11 +117,11 @@ fn charts(view: &ActivityView, span: TimeSpan, with_server: bool) -> Markup {
     let latency = |quantile: f64| {
         values(&move |piece| piece.counts.latency.quantile(quantile).map(|time| time.as_secs_f64()))
     };
-    let programs = values(&|piece| Some(as_f64(piece.counts.programs as u64)));
+    let programs = amounts(&|piece| Some(as_f64(piece.counts.programs as u64)));
     let cpu = values(&|piece| Some(piece.counts.cpu.as_secs_f64() / seconds(piece)));
-    let memory = values(&|piece| Some(as_f64(piece.counts.memory)));
+    let memory = amounts(&|piece| Some(as_f64(piece.counts.memory)));
     let server_cpu = values(&|piece| Some(piece.load.cpu.as_secs_f64() / seconds(piece)));
-    let server_memory = values(&|piece| Some(as_f64(piece.load.memory)));
+    let server_memory = amounts(&|piece| Some(as_f64(piece.load.memory)));
     let count = |value: f64| format::number(value);
     let time = |value: f64| format::duration(Duration::try_from_secs_f64(value).unwrap_or_default());
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an amount of memory")]
@@ -142,6 +154,19 @@ fn charts(view: &ActivityView, span: TimeSpan, with_server: bool) -> Markup {
         }
     };
     section("charts", "Activity", &content)
+}
+
+/// Returns the pieces of time that have a rate: all, without the one that is now while it is too young.
+fn rated_pieces(pieces: &[TimeBucketView], span: TimeSpan) -> &[TimeBucketView] {
+    match pieces {
+        // The first piece after the start of the server is better than none.
+        [finished @ .., before, now]
+            if now.elapsed < span.piece() / MIN_SHARE && !before.elapsed.is_zero() =>
+        {
+            pieces.get(..=finished.len()).unwrap_or(pieces)
+        }
+        pieces => pieces,
+    }
 }
 
 fn chart(
@@ -193,12 +218,15 @@ fn named_table(
                 cell(html! {
                     @if name.starts_with('(') { (name) }
                     @else { a href={ "/ui/calls?" (filter) "=" (percent_encoded(name)) } { (name) } }
-                    @if name == STRANGERS { " " a href="/ui/calls?outcome=not-run#refused" { "why" } }
                 })
                 .class("name"),
                 cell(total.ran()).class("number"),
                 cell(html! { span class=(failed) { (total.failed) } }).class("number"),
-                cell(html! { span class=(refused) { (total.refused) } }).class("number"),
+                cell(html! {
+                    @if total.refused > 0 { a class=(refused) href=(refused_link(filter, name, span)) { (total.refused) } }
+                    @else { (total.refused) }
+                })
+                .class("number"),
                 cell(time(total.latency.quantile(0.5))).class("number"),
                 cell(time(total.latency.quantile(0.95))).class("number"),
                 cell(time(Some(total.slowest).filter(|slowest| !slowest.is_zero()))).class("number"),
@@ -239,6 +267,12 @@ fn named_table(
     section(id, title, &content)
 }
 
+/// Returns the link to the refusals of a caller, or of calls of a tool, in the history.
+fn refused_link(filter: &str, name: &str, span: TimeSpan) -> String {
+    let name = if name == STRANGERS { format!("{STRANGER}*") } else { name.to_owned() };
+    format!("/ui/history?outcome=not-run&when={}&{filter}={}", span_name(span), percent_encoded(&name))
+}
+
 /// Encodes a name for a query.
 pub(super) fn percent_encoded(text: &str) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
@@ -251,6 +285,29 @@ pub(super) fn percent_encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_refusal_in_the_first_seconds_of_a_piece_is_no_rate() {
+        let piece =
+            |seconds| TimeBucketView { elapsed: Duration::from_secs(seconds), ..TimeBucketView::default() };
+        let shown = |last: u64, before: u64| {
+            rated_pieces(&[piece(0), piece(before), piece(last)], TimeSpan::Hour).len()
+        };
+        assert_eq!((shown(5, 30), shown(9, 30), shown(10, 30), shown(29, 30)), (2, 2, 3, 3));
+        assert_eq!(shown(5, 0), 3, "the server has just started");
+        assert_eq!(rated_pieces(&[piece(5)], TimeSpan::Hour).len(), 1);
+    }
+
+    #[test]
+    fn refusals_lead_to_those_of_their_caller_in_the_history() {
+        assert_eq!(
+            refused_link("caller", "ada", TimeSpan::Day),
+            "/ui/history?outcome=not-run&when=day&caller=ada"
+        );
+        assert!(
+            refused_link("caller", STRANGERS, TimeSpan::Hour).ends_with("when=hour&caller=stranger%3A%2A")
+        );
+    }
 
     #[test]
     fn a_name_is_one_field_of_a_query_whatever_it_has() {

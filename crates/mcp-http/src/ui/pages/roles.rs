@@ -25,10 +25,11 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer) -
     }
     let content = html! {
         p class="faint" {
-            "A role may call a tool (yes), call it with arguments that its rules allow (rules), or does not know of it (no)."
+            "A role may call a tool (yes), call it with arguments that its rules allow (rules), call it if a person approves (ask), or "
+            "does not know of it (no)."
         }
         div class="scroll" tabindex="0" role="group" aria-label="Roles and tools" {
-            table {
+            table class="held" {
                 thead {
                     tr {
                         th scope="col" { "Tool" }

@@ -4,6 +4,7 @@ use super::super::html_response;
 use super::super::viewer::PageViewer;
 use super::format;
 use super::layout::{NavigationPage, TableCell, cell, form_secret, page, said, section, table};
+use super::overview::percent_encoded;
 use super::query::PageQuery;
 use crate::app_state::App;
 use crate::auth::token_usage::{TokenUse, TokenUses};
@@ -13,11 +14,14 @@ use axum::extract::State;
 use axum::response::Response;
 use http::{StatusCode, Uri};
 use maud::{Markup, html};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// A token that ends within this time is shown as one that ends soon.
 const SOON: Duration = Duration::from_secs(14 * 86_400);
+
+/// The revoked tokens that are shown.
+const MAX_REVOKED_ROWS: usize = 20;
 
 /// Answers with the page.
 pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, uri: Uri) -> Response {
@@ -47,6 +51,7 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, u
         (said(result_of_form(PageQuery::of(&uri).get("said"))))
         @if viewer.sees_all { (summary(&shown, now)) }
         (section("tokens", "Valid tokens", &table("tokens", &columns, &rows)))
+        @if viewer.sees_all { (revoked_tokens(&tokens.revoked())) }
         p class="faint" {
             code { (name()) " token new --name NAME --role ROLE" } " makes a token, and " code { (name()) " token rotate NAME" }
             " gives one a new secret before it ends."
@@ -102,6 +107,32 @@ fn summary(tokens: &[&ActiveToken], now: SystemTime) -> Markup {
     }
 }
 
+/// Renders the tokens that were revoked, each with a link to what its bearer did and tries.
+fn revoked_tokens(revoked: &[(Arc<str>, SystemTime)]) -> Markup {
+    let rows: Vec<_> = revoked
+        .iter()
+        .take(MAX_REVOKED_ROWS)
+        .map(|(name, at)| {
+            let history = format!("/ui/history?when=all&caller={}", percent_encoded(name));
+            vec![
+                cell(html! { strong { (name) } }).class("name"),
+                cell(format::day_and_time(*at)).class("time"),
+                cell(html! { a href=(history) { "History" } }),
+            ]
+        })
+        .collect();
+    section(
+        "revoked",
+        "Revoked in the last 90 days",
+        &html! {
+            (table("revoked", &["Whose", "Revoked (UTC)", "Calls"], &rows))
+            @if revoked.len() > MAX_REVOKED_ROWS {
+                p class="faint" { "And " (revoked.len() - MAX_REVOKED_ROWS) " more: " code { (name()) " token list --all" } " shows all." }
+            }
+        },
+    )
+}
+
 fn row(
     token: &ActiveToken,
     previous_end: Option<SystemTime>,
@@ -126,7 +157,7 @@ fn row(
                 None => "never",
                 Some((end, left)) => {
                     span class=[(left < SOON).then_some("some")] { "in " (format::span(left.as_secs())) }
-                    ", " (format::day(end))
+                    ", " (format::day_and_time(end)) " UTC"
                 }
             }
             @if let Some(left) = previous_left {
@@ -153,7 +184,7 @@ fn row(
 /// Renders the button, behind a first one: a token that was revoked does not come back.
 fn revoke_button(name: &str, viewer: &PageViewer) -> Markup {
     html! {
-        details {
+        details id={ "revoking-" (name) } {
             summary aria-label={ "Revoke the token of " (name) } { "Revoke" }
             form method="post" action="/ui/revoke" {
                 input type="hidden" name="name" value=(name);
