@@ -20,6 +20,7 @@ mod error;
 mod flame_graphs;
 mod layers;
 mod limits;
+mod lease_store;
 mod login_store;
 mod mcp_endpoint;
 mod mcp_request;

@@ -141,6 +141,13 @@ impl Remote {
         }
     }
 
+    /// Returns true if something may run there that outlives calls. While it connects, nothing is known.
+    pub fn keeps_state(&self) -> bool {
+        let Ok(connection) = self.shared.connection.try_lock() else { return false };
+        connection.lost.as_ref().is_some_and(|lost| lost.keeps_state)
+            || connection.channel.as_ref().is_some_and(|channel| channel.keeps_state())
+    }
+
     /// Returns the open channel, or opens one.
     async fn channel(&self, on_progress: &OnProgress) -> Result<Arc<Channel>, Error> {
         let mut connection = Arc::clone(&self.shared.connection).lock_owned().await;

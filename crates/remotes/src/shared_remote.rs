@@ -134,7 +134,7 @@ impl SharedRemote {
         (connection.lease, connection.copied) = (lease, copied.or(connection.copied.take()));
         connection.session = RemoteSession::new(&self.settings)?;
         let channel = self.open_channel(connect, opening(connection, false)).await?;
-        self.connected(connection, channel)
+        self.connected(connection, channel).await
     }
 
     /// Opens a channel to the server there that has outlived the one before.
@@ -157,7 +157,7 @@ impl SharedRemote {
                 }
                 connection.lost = None;
                 tracing::info!("connected again to {}, which has lived on", self.settings.label());
-                self.connected(connection, channel)
+                self.connected(connection, channel).await
             }
             Err(error) => {
                 connection.session = None;
@@ -194,18 +194,18 @@ impl SharedRemote {
             }
             (connected, _) => connected?,
         };
-        self.connected(connection, channel)
+        self.connected(connection, channel).await
     }
 
     /// Notes a channel that has been opened.
-    fn connected(
+    async fn connected(
         self: &Arc<Self>,
         connection: &mut Connection,
         channel: Channel,
     ) -> Result<Arc<Channel>, Error> {
         if let Some(lease) = &mut connection.lease {
             // A kind that creates with the connection has created now.
-            lease.note_created()?;
+            lease.note_created().await?;
         }
         let channel = Arc::new(channel);
         let answer = channel.answer();

@@ -505,6 +505,27 @@ impl Tool {
         self
     }
 
+    /// Has `then` complete the answer of the function that does the work, by the arguments and the context of the call. What
+    /// the tool keeps beyond a call stays.
+    pub(crate) fn followed_by(
+        mut self,
+        then: impl Fn(
+            Result<Answer, ToolError>,
+            Map<String, Value>,
+            CallContext,
+        ) -> BoxFuture<'static, Result<Answer, ToolError>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        let (here, then) = (Arc::clone(&self.handler), Arc::new(then));
+        self.handler = Arc::new(move |arguments, context| {
+            let (answer, then) = (here(arguments.clone(), context.clone()), Arc::clone(&then));
+            async move { then(answer.await, arguments, context).await }.boxed()
+        });
+        self
+    }
+
     /// Returns the entry of a list. All four hints are always present, because a client assumes the worst of a missing
     /// one.
     pub(crate) fn listed(&self, format: AnswerFormat) -> rmcp::model::Tool {

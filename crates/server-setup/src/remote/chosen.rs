@@ -152,11 +152,12 @@ impl ChosenRemotes {
         let named = machines.iter().take(count).map(|machine| {
             (machine.name.clone(), RemoteEffects::new(machine.settings.roots.iter().cloned()))
         });
-        let shared = Arc::clone(&self.0);
-        CallRoutes::new(named, move |machine, call| {
+        let (shared, using) = (Arc::clone(&self.0), Arc::clone(&self.0));
+        let route = move |machine, call| {
             let shared = Arc::clone(&shared);
             async move { shared.call(machine, call).await }
-        })
+        };
+        CallRoutes::new(named, route, move |context| using.in_use(count, &context.caller))
     }
 
     /// Adds the tool, if there is something to choose, and makes the calls of all tools whose paths are on a remote there.
@@ -290,6 +291,19 @@ impl SharedRemotes {
         forward(remote, call).await
     }
 
+    /// Returns those of the first `count` machines on which something of the caller may run. None is connected for this.
+    fn in_use(&self, count: usize, caller: &Caller) -> Vec<usize> {
+        let (principal, roles) = (principal(caller), roles(caller));
+        let remotes = self.remotes();
+        let of_caller = remotes.iter().filter(|(key, remote)| {
+            key.principal == principal && key.roles == roles && remote.keeps_state()
+        });
+        let mut machines: Vec<usize> =
+            of_caller.map(|(key, _)| key.machine).filter(|machine| *machine < count).collect();
+        machines.sort_unstable();
+        machines
+    }
+
     /// Refuses a caller whose policy does not let it choose the machine now. The policy is asked for each call, so that a
     /// prefix holds without a session, and no longer than the role may use it.
     fn check(&self, machine: usize, context: &CallContext) -> Result<(), NotChosen> {
@@ -340,7 +354,7 @@ impl SharedRemotes {
         let setup = |error: &Error| NotChosen::Setup(chain(error));
         let key = RemoteKey {
             principal: principal(caller),
-            roles: caller.roles().map(str::to_owned).collect(),
+            roles: roles(caller),
             machine,
         };
         // Under the lock: of two remotes for one caller one would be lost, with what was created for it.
@@ -380,6 +394,10 @@ impl SharedRemotes {
 /// Returns the name of the caller. A local server has one, without a name.
 fn principal(caller: &Caller) -> String {
     caller.principal().unwrap_or_default().to_owned()
+}
+
+fn roles(caller: &Caller) -> Vec<String> {
+    caller.roles().map(str::to_owned).collect()
 }
 
 /// Describes the machine, in the words of its far end, which are bounded.

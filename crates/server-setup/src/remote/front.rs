@@ -13,7 +13,7 @@ use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{CallForwarder, ForwardedCall, RemoteEffects, Toolset};
 use process_runner::Runner;
 use process_runner::guardian::GuardianProgram;
-use remotes::{LeaseFolder, OpenRequest, Remote, RemoteOptions, RemoteSettings};
+use remotes::{LeaseFolder, LeaseRegistry, OpenRequest, Remote, RemoteOptions, RemoteSettings};
 use role_policy::{Caller, EffectResolver};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -129,9 +129,14 @@ pub fn connect_for(
     Ok(Remote::new(remote, request, options, settings.warm_remotes.clone()))
 }
 
-/// Makes the remotes of the configuration ahead from now on, as many as each says. To be called in a runtime.
+/// Makes the remotes of the configuration ahead from now on, as many as each says, and destroys what other servers have
+/// left behind in a registry that they share. To be called in a runtime.
 pub fn start_warm(settings: &Settings, runner: &Runner) {
     let options = remote_options(settings, runner.clone(), String::new());
+    if settings.leases.get().is_some() {
+        // Another server may be killed before anybody calls this one.
+        options.start_reaping();
+    }
     for remote in &settings.config.remotes {
         settings.warm_remotes.start(remote, &options);
     }
@@ -164,7 +169,7 @@ pub(crate) fn remote_options(settings: &Settings, runner: Runner, caller: String
     let program = settings.program;
     let name = if program.own_toolset.is_some() { program.name } else { PROGRAM };
     let mut options = RemoteOptions::new(name, program.version, runner);
-    options.leases = lease_folder();
+    options.leases = settings.leases.get().cloned().or_else(|| lease_folder().map(LeaseRegistry::from));
     options.configured.clone_from(&settings.config.remotes);
     options.caller = caller;
     options

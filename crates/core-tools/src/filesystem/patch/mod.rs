@@ -12,6 +12,8 @@ mod lines;
 mod misfit;
 mod parse;
 mod plan;
+#[cfg(feature = "mcp")]
+mod renamed;
 mod request;
 mod rewrite;
 mod run;
@@ -24,5 +26,7 @@ pub use misfit::{HunkProblem, PatchProblem};
 pub use request::{ApplyPatch, PatchAction, PatchResult, PatchedFile};
 pub(super) use rewrite::{RewrittenFiles, rewrite_files};
 pub use run::apply_patch;
+#[cfg(feature = "mcp")]
+pub(crate) use renamed::with_paths;
 #[cfg(feature = "mcp")]
 pub(crate) use run::patched_paths;

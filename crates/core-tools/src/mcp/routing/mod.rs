@@ -1,5 +1,11 @@
 //! Paths on other machines in the arguments of calls, such as `build-box:/src/lib.rs`: the call is made there.
 
+mod effects;
+mod lists;
+mod places;
+
+pub use effects::RoutedEffects;
+
 use super::answer::Answer;
 use super::call_context::CallContext;
 use super::forwarding::ForwardedCall;
@@ -8,7 +14,8 @@ use super::tool::Tool;
 use super::tool_error::ToolError;
 use super::toolset::Toolset;
 use futures_util::future::{BoxFuture, FutureExt};
-use role_policy::{Effect, EffectResolver, PatchedPath, ResolveError};
+use places::Place;
+use role_policy::{Effect, EffectResolver, ResolveError};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -20,16 +27,20 @@ pub const COMMAND_IDS: u32 = 1_000_000;
 /// The tools that take the id of a background command and no path.
 const TAKES_COMMAND_ID: [&str; 3] = ["read_command_output", "write_command_input", "stop_command"];
 
-/// The toolset whose tools work on this machine alone: the supervisor of sessions runs here.
-const LOCAL_TOOLSET: &str = "sessions";
+/// The beginnings of names that have a meaning of their own, and are no machine there.
+const NO_MACHINES: [&str; 9] =
+    ["pid", "port", "process", "sqlite", "postgres", "postgresql", "mysql", "http", "https"];
 
 type Route = dyn Fn(usize, ForwardedCall) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
+type InUse = dyn Fn(&CallContext) -> Vec<usize> + Send + Sync;
 
 /// The machines that paths may name, and what makes the calls there. Cheap to clone.
 #[derive(Clone)]
 pub struct CallRoutes {
     machines: Arc<[RoutedMachine]>,
     route: Arc<Route>,
+    /// Returns the machines on which something of the caller may run.
+    in_use: Arc<InUse>,
 }
 
 struct RoutedMachine {
@@ -42,45 +53,58 @@ struct RoutedMachine {
 enum NotRouted {
     #[error("not run: one call works on one machine, and its paths name {0} and {1}; make a call for each")]
     TwoMachines(String, String),
-    #[error(
-        "not run: a patch changes files of this machine alone; change the files of {0} with edit_file or write_file"
-    )]
-    Patch(String),
-    #[error("not run: `{tool}` works on this machine alone, and not on {machine}")]
-    LocalTool { tool: &'static str, machine: String },
+    #[error("not run: the paths of the patch cannot be told to {machine}: {source}")]
+    Patch { machine: String, source: ResolveError },
 }
 
 impl CallRoutes {
     /// Routes calls whose paths begin with the name of a machine and a colon. `route` makes a call on the machine of this
-    /// index, with the paths as they are there.
+    /// index, with the paths as they are there. `in_use` returns the machines on which something of a caller may run: lists
+    /// of what runs are asked of those as well.
     pub fn new<R>(
         machines: impl IntoIterator<Item = (String, RemoteEffects)>,
         route: impl Fn(usize, ForwardedCall) -> R + Send + Sync + 'static,
+        in_use: impl Fn(&CallContext) -> Vec<usize> + Send + Sync + 'static,
     ) -> Self
     where
         R: Future<Output = Result<Answer, ToolError>> + Send + 'static,
     {
         let machine = |(name, effects)| RoutedMachine { name, effects };
         let machines = machines.into_iter().map(machine).collect();
-        Self { machines, route: Arc::new(move |index, call| route(index, call).boxed()) }
+        let route: Arc<Route> = Arc::new(move |index, call| route(index, call).boxed());
+        Self { machines, route, in_use: Arc::new(in_use) }
     }
 
     /// Returns the machine that a path names, and the path there. What follows the colon begins with `/` or `~`, so that
     /// the name of another root of this machine is none.
     fn find<'p>(&self, path: &'p str) -> Option<(usize, &'p str)> {
+        let (index, there) = self.find_name(path)?;
+        let is_absolute = there.starts_with('/') || there == "~" || there.starts_with("~/");
+        is_absolute.then_some((index, there))
+    }
+
+    /// Returns the machine whose name and colon begin a text, and the rest.
+    fn find_name<'p>(&self, text: &'p str) -> Option<(usize, &'p str)> {
         self.machines.iter().enumerate().find_map(|(index, machine)| {
-            let there = path.strip_prefix(machine.name.as_str())?.strip_prefix(':')?;
-            let is_absolute = there.starts_with('/') || there == "~" || there.starts_with("~/");
-            is_absolute.then_some((index, there))
+            Some((index, text.strip_prefix(machine.name.as_str())?.strip_prefix(':')?))
         })
     }
 
-    /// Returns the machine of a path as messages name it.
-    fn place(&self, path: &str) -> String {
-        match self.find(path).and_then(|(index, _)| self.machines.get(index)) {
-            Some(machine) => format!("`{}`", machine.name),
-            None => "this machine".to_owned(),
+    /// Returns the machine that an argument names, and the rest of the argument.
+    fn find_in<'p>(&self, place: Place, text: &'p str) -> Option<(usize, &'p str)> {
+        match place {
+            Place::Path | Place::RelativePath => self.find(text),
+            Place::Name => self.find_name(text).filter(|(index, _)| !NO_MACHINES.contains(&self.name(*index))),
         }
+    }
+
+    fn name(&self, index: usize) -> &str {
+        self.machines.get(index).map_or("", |machine| machine.name.as_str())
+    }
+
+    /// Returns a machine as messages name it.
+    fn shown(&self, machine: Option<usize>) -> String {
+        machine.map_or_else(|| "this machine".to_owned(), |index| format!("`{}`", self.name(index)))
     }
 
     /// Returns the machine on which the call of a tool with these arguments is made, and takes its name off their paths.
@@ -93,35 +117,41 @@ impl CallRoutes {
         if TAKES_COMMAND_ID.contains(&tool.name) {
             return Ok(self.machine_of_command(arguments));
         }
-        self.check_patches(tool, arguments)?;
-        let is_path = |name: &str| tool.effects.iter().any(|effect| path_argument(effect) == Some(name));
-        let named = |arguments: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut String)| {
-            for (_, value) in arguments.iter_mut().filter(|(name, _)| is_path(name)) {
-                visit_paths(value, visit);
+        let patch = tool.patch().and_then(|name| Some((name, arguments.get(name)?.as_str()?.to_owned())));
+        let mut first: Option<Option<usize>> = None;
+        let mut other = None;
+        let mut name = |place: Place, text: &str| {
+            let machine = self.find_in(place, text).map(|(index, _)| index);
+            match first {
+                // Another argument says where it is.
+                _ if machine.is_none() && place != Place::Path => {}
+                None => first = Some(machine),
+                Some(found) if found == machine => {}
+                Some(found) => other = other.or(Some((found, machine))),
             }
         };
-        let mut first: Option<(Option<usize>, String)> = None;
-        let mut other = None;
-        named(arguments, &mut |path| {
-            let machine = self.find(path).map(|(index, _)| index);
-            match &first {
-                None => first = Some((machine, path.clone())),
-                Some((found, _)) if *found == machine => {}
-                Some((_, shown)) => other = other.take().or(Some((self.place(shown), self.place(path)))),
-            }
-        });
+        tool.visit(arguments, &mut |place, text| name(place, text));
+        for path in patch.iter().flat_map(|(_, patch)| places::patched_paths(patch)) {
+            name(Place::Path, &path);
+        }
         if let Some((one, another)) = other {
-            return Err(NotRouted::TwoMachines(one, another));
+            return Err(NotRouted::TwoMachines(self.shown(one), self.shown(another)));
         }
-        let Some((Some(index), shown)) = first else { return Ok(None) };
-        if tool.toolset == LOCAL_TOOLSET {
-            return Err(NotRouted::LocalTool { tool: tool.name, machine: self.place(&shown) });
+        let Some(Some(index)) = first else { return Ok(None) };
+        if let Some((name, patch)) = patch {
+            let there = |path: &str| self.find(path).map_or_else(|| path.to_owned(), |(_, there)| there.to_owned());
+            let patch = places::with_paths(&patch, there);
+            let machine = || self.shown(Some(index));
+            let patch = patch.map_err(|source| NotRouted::Patch { machine: machine(), source })?;
+            arguments.insert(name.to_owned(), Value::from(patch));
         }
-        named(arguments, &mut |path| {
-            if let Some((_, there)) = self.find(path) {
-                *path = there.to_owned();
+        tool.visit(arguments, &mut |place, text| {
+            if let Some((_, there)) = self.find_in(place, text) {
+                *text = there.to_owned();
             }
         });
+        // The name of the machine alone: what the tool takes by default there.
+        arguments.retain(|name, value| !tool.is_name(name) || *value != "");
         Ok(Some(index))
     }
 
@@ -129,28 +159,6 @@ impl CallRoutes {
         let id = arguments.get("id").and_then(Value::as_u64)?;
         let index = usize::try_from(id / u64::from(COMMAND_IDS)).ok()?.checked_sub(1)?;
         (index < self.machines.len()).then_some(index)
-    }
-
-    /// Refuses a patch with a path on another machine: the paths are a part of its text.
-    fn check_patches(&self, tool: &RoutedTool, arguments: &Map<String, Value>) -> Result<(), NotRouted> {
-        for effect in tool.effects {
-            let Effect::Patches { patch, .. } = effect else { continue };
-            let text = arguments.get(*patch).and_then(Value::as_str).unwrap_or_default();
-            // One that is no patch is refused by its tool.
-            for path in patched_paths(text).unwrap_or_default() {
-                let (PatchedPath::Edited(path)
-                | PatchedPath::Created(path)
-                | PatchedPath::Removed(path)
-                | PatchedPath::Moved(path)) = path
-                else {
-                    continue;
-                };
-                if self.find(&path).is_some() {
-                    return Err(NotRouted::Patch(self.place(&path)));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Returns `effects`, which judges paths on this machine, with the paths on the others.
@@ -174,40 +182,6 @@ struct RoutedTool {
     effects: &'static [Effect],
 }
 
-#[cfg(feature = "filesystem")]
-fn patched_paths(patch: &str) -> Option<Vec<PatchedPath>> {
-    crate::filesystem::patched_paths(patch).ok()
-}
-
-#[cfg(not(feature = "filesystem"))]
-fn patched_paths(_: &str) -> Option<Vec<PatchedPath>> {
-    None
-}
-
-/// Returns the argument that is a path, if the effect is that of one.
-fn path_argument(effect: &Effect) -> Option<&'static str> {
-    match effect {
-        Effect::Reads(name) | Effect::Writes(name) | Effect::Replaces(name) | Effect::Moves(name) => {
-            Some(name)
-        }
-        _ => None,
-    }
-}
-
-/// Visits the paths of an argument: a text, or an array of texts and of objects with the member `path`.
-fn visit_paths(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
-    match value {
-        Value::String(path) => visit(path),
-        Value::Array(elements) => elements.iter_mut().for_each(|element| visit_paths(element, visit)),
-        Value::Object(members) => {
-            if let Some(Value::String(path)) = members.get_mut("path") {
-                visit(path);
-            }
-        }
-        _ => {}
-    }
-}
-
 impl Toolset {
     /// Returns the same tools, whose calls `routes` makes on another machine if their paths are there. The tools about tools
     /// work here: what they find and call is routed on its own.
@@ -220,13 +194,20 @@ impl Toolset {
             }
             let (routes, facts) = (routes.clone(), tool.facts(toolset));
             let routed = RoutedTool { name: facts.name, toolset, effects: facts.effects };
+            if routed.lists_all_machines() {
+                return tool.followed_by(move |here, arguments, context| {
+                    lists::list_all(routes.clone(), routed, here, (arguments, context)).boxed()
+                });
+            }
             tool.with_detour(move |arguments: &mut Map<String, Value>, context: &CallContext| {
                 match routes.machine_of(&routed, arguments) {
                     Ok(None) => None,
                     Ok(Some(machine)) => {
                         let (arguments, context) = (std::mem::take(arguments), context.clone());
                         let call = ForwardedCall { tool: routed.name, arguments, context };
-                        Some((routes.route)(machine, call))
+                        let name = routes.name(machine).to_owned();
+                        let answer = (routes.route)(machine, call);
+                        Some(async move { Ok(routed.with_machine(&name, answer.await?)) }.boxed())
                     }
                     Err(not_routed) => {
                         Some(std::future::ready(Err(ToolError::from_error(&not_routed))).boxed())
@@ -239,68 +220,19 @@ impl Toolset {
     }
 }
 
-/// Judges paths on this machine by what they reach, and paths on the machines of [`CallRoutes`] by their text, relative to
-/// the primary root there. The server there judges again, by what it finds.
-pub struct RoutedEffects {
-    routes: CallRoutes,
-    here: Arc<dyn EffectResolver + Send + Sync>,
-}
-
-impl fmt::Debug for RoutedEffects {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RoutedEffects").field("routes", &self.routes).finish_non_exhaustive()
-    }
-}
-
-impl RoutedEffects {
-    fn there(&self, path: &str) -> Option<Result<String, ResolveError>> {
-        let (index, there) = self.routes.find(path)?;
-        self.routes.machines.get(index).map(|machine| machine.effects.resolve_path(there))
-    }
-}
-
-impl EffectResolver for RoutedEffects {
-    fn resolve_path(&self, path: &str) -> Result<String, ResolveError> {
-        self.there(path).unwrap_or_else(|| self.here.resolve_path(path))
-    }
-
-    fn resolve_name(&self, path: &str) -> Result<String, ResolveError> {
-        self.there(path).unwrap_or_else(|| self.here.resolve_name(path))
-    }
-
-    fn resolve_program(&self, word: &str) -> Result<String, ResolveError> {
-        self.here.resolve_program(word)
-    }
-
-    fn split_command(&self, line: &str) -> Result<Vec<String>, ResolveError> {
-        self.here.split_command(line)
-    }
-
-    fn patched_paths(&self, patch: &str) -> Result<Vec<PatchedPath>, ResolveError> {
-        self.here.patched_paths(patch)
-    }
-
-    fn vector_words(&self, words: Vec<String>) -> Result<Vec<String>, ResolveError> {
-        self.here.vector_words(words)
-    }
-
-    fn shell_words(&self, line: &str) -> Result<Vec<String>, ResolveError> {
-        self.here.shell_words(line)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use role_policy::LexicalResolver;
+    use role_policy::{EffectResolver as _, LexicalResolver};
     use serde_json::json;
 
     fn routes() -> CallRoutes {
         let machines =
             ["box", "ssh:box"].map(|name| (name.to_owned(), RemoteEffects::new(["/src".to_owned()])));
-        CallRoutes::new(machines, |machine, call: ForwardedCall| async move {
+        let route = |machine, call: ForwardedCall| async move {
             Ok(Answer::text(format!("{machine} {} {}", call.tool, Value::Object(call.arguments))))
-        })
+        };
+        CallRoutes::new(machines, route, |_| Vec::new())
     }
 
     const TWO_PATHS: &[Effect] = &[Effect::Moves("source"), Effect::Replaces("destination")];
@@ -336,6 +268,37 @@ mod tests {
         ] {
             assert_eq!(routed(PATHS, given.clone()), Ok((machine, there)), "{given}");
         }
+    }
+
+    #[test]
+    fn names_and_relative_paths_say_where_a_call_is_made_if_they_name_a_machine() {
+        let routed = |name: &'static str, toolset: &'static str, effects: &'static [Effect], given: Value| {
+            let mut arguments = given.as_object().cloned().unwrap();
+            let machine = routes().machine_of(&RoutedTool { name, toolset, effects }, &mut arguments);
+            (machine.map_err(|error| error.to_string()), Value::Object(arguments))
+        };
+        const REPOSITORY: &[Effect] = &[Effect::Reads("repository_path")];
+        for (name, toolset, effects, given, machine, there) in [
+            ("end_session", "sessions", &[] as &[Effect], json!({"session_id": "ssh:box:a-b"}), Some(1), json!({"session_id": "a-b"})),
+            ("end_session", "sessions", &[], json!({"session_id": "a-b"}), None, json!({"session_id": "a-b"})),
+            ("get_logs", "introspection", &[], json!({"source": "box:logs/*.log"}), Some(0), json!({"source": "logs/*.log"})),
+            ("get_logs", "introspection", &[], json!({"source": "box:", "limit": 1}), Some(0), json!({"limit": 1})),
+            ("capture_trace", "introspection", &[], json!({"target": "port:80"}), None, json!({"target": "port:80"})),
+            ("git_blame", "git", REPOSITORY, json!({"path": "box:/src/a"}), Some(0), json!({"path": "/src/a"})),
+            (
+                "git_log",
+                "git",
+                REPOSITORY,
+                json!({"repository_path": "box:/src", "paths": ["a", "box:/src/b"]}),
+                Some(0),
+                json!({"repository_path": "/src", "paths": ["a", "/src/b"]}),
+            ),
+            ("git_log", "git", REPOSITORY, json!({"paths": ["a:/b"]}), None, json!({"paths": ["a:/b"]})),
+        ] {
+            assert_eq!(routed(name, toolset, effects, given.clone()), (Ok(machine), there), "{name} {given}");
+        }
+        let two = json!({"repository_path": ".", "paths": ["box:/src/b"]});
+        assert!(routed("git_log", "git", REPOSITORY, two).0.is_err());
     }
 
     #[test]

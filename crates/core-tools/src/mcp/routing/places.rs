@@ -1,0 +1,122 @@
+//! The arguments of tools that name a machine.
+
+use super::RoutedTool;
+#[cfg(feature = "filesystem")]
+use role_policy::PatchedPath;
+use role_policy::{Effect, ResolveError};
+use serde_json::{Map, Value};
+
+/// The way in which an argument names a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It is a path, of this machine if it names no other.
+    Path,
+    /// It is a path that may be relative to another argument: without the name of a machine, it says nothing.
+    RelativePath,
+    /// It is a name, such as the id of a session or the name of a log: without the name of a machine, it says nothing.
+    Name,
+}
+
+/// The arguments that are names.
+const NAMES: [(&str, &str); 7] = [
+    ("send_message", "session_id"),
+    ("end_session", "session_id"),
+    ("logs", "session"),
+    ("inspect_state", "target"),
+    ("capture_trace", "target"),
+    ("db_bridge", "database"),
+    ("get_logs", "source"),
+];
+
+/// The arguments that are relative to another one, with their toolsets: to the repository, or to the project.
+const RELATIVE: [(&str, &str); 4] =
+    [("git", "path"), ("git", "paths"), ("git", "files"), ("tests", "test_path")];
+
+impl RoutedTool {
+    /// Returns the way in which the argument `name` names a machine, if it does.
+    fn place(&self, name: &str) -> Option<Place> {
+        if self.effects.iter().any(|effect| path_argument(effect) == Some(name)) {
+            return Some(Place::Path);
+        }
+        if self.is_name(name) {
+            return Some(Place::Name);
+        }
+        RELATIVE.contains(&(self.toolset, name)).then_some(Place::RelativePath)
+    }
+
+    /// Returns true if the argument `name` is a name.
+    pub(super) fn is_name(&self, name: &str) -> bool {
+        NAMES.contains(&(self.name, name))
+    }
+
+    /// Visits everything in `arguments` that may name a machine, but the paths in a patch.
+    pub(super) fn visit(&self, arguments: &mut Map<String, Value>, visit: &mut dyn FnMut(Place, &mut String)) {
+        for (name, value) in arguments.iter_mut() {
+            if let Some(place) = self.place(name) {
+                visit_texts(value, &mut |text| visit(place, text));
+            }
+        }
+    }
+
+    /// Returns the argument that is a patch.
+    pub(super) fn patch(&self) -> Option<&'static str> {
+        self.effects.iter().find_map(|effect| match effect {
+            Effect::Patches { patch, .. } => Some(*patch),
+            _ => None,
+        })
+    }
+}
+
+/// Returns the paths in a patch. None of one that is no patch, which its tool refuses.
+#[cfg(feature = "filesystem")]
+pub(super) fn patched_paths(patch: &str) -> Vec<String> {
+    let paths = crate::filesystem::patched_paths(patch).unwrap_or_default();
+    let path = |path| match path {
+        PatchedPath::Edited(path)
+        | PatchedPath::Created(path)
+        | PatchedPath::Removed(path)
+        | PatchedPath::Moved(path) => Some(path),
+        _ => None,
+    };
+    paths.into_iter().filter_map(path).collect()
+}
+
+#[cfg(not(feature = "filesystem"))]
+pub(super) fn patched_paths(_: &str) -> Vec<String> {
+    Vec::new()
+}
+
+/// Returns a patch with its paths as `rename` writes them.
+#[cfg(feature = "filesystem")]
+pub(super) fn with_paths(patch: &str, rename: impl FnMut(&str) -> String) -> Result<String, ResolveError> {
+    crate::filesystem::with_paths(patch, rename).map_err(ResolveError::other)
+}
+
+#[cfg(not(feature = "filesystem"))]
+pub(super) fn with_paths(_: &str, _: impl FnMut(&str) -> String) -> Result<String, ResolveError> {
+    Err(ResolveError::Patch)
+}
+
+/// Returns the argument that is a path, if the effect is that of one.
+fn path_argument(effect: &Effect) -> Option<&'static str> {
+    match effect {
+        Effect::Reads(name) | Effect::Writes(name) | Effect::Replaces(name) | Effect::Moves(name) => {
+            Some(name)
+        }
+        _ => None,
+    }
+}
+
+/// Visits the texts of an argument: a text, or an array of texts and of objects with the member `path`.
+fn visit_texts(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
+    match value {
+        Value::String(text) => visit(text),
+        Value::Array(elements) => elements.iter_mut().for_each(|element| visit_texts(element, visit)),
+        Value::Object(members) => {
+            if let Some(Value::String(path)) = members.get_mut("path") {
+                visit(path);
+            }
+        }
+        _ => {}
+    }
+}
