@@ -164,17 +164,23 @@ const PLACES: [&str; 13] = [
 #[test]
 fn every_tool_with_a_path_or_an_id_works_there() {
     let machines = Machines::with([]);
-    machines.front.write("remotes.toml", "[remotes.gone]\nconnect = ['false']\nchoosable = true\n");
+    machines
+        .front
+        .write("remotes.toml", "[remotes.gone]\nconnect = ['false']\nroots = ['/a']\nchoosable = true\n");
     let mut command = machines.front.server();
     command.arg("--config").arg(machines.front.join("remotes.toml")).arg("--root").arg(machines.front.path());
     let mut client = Wire::connect(command, Era::Modern);
     let list = client.request("tools/list", json!({}));
-    let mut tried = 0;
+    let (mut tried, mut elsewhere) = (0, Vec::new());
     for tool in list["result"]["tools"].as_array().unwrap() {
         let name = tool["name"].as_str().unwrap();
-        let properties = tool["inputSchema"]["properties"].as_object().unwrap();
-        let required: Vec<&str> =
-            tool["inputSchema"]["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let Some(properties) = tool["inputSchema"]["properties"].as_object() else { continue };
+        let required: Vec<&str> = tool["inputSchema"]["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         let value = |name: &str, text: &str| match properties[name]["type"].as_str() {
             Some("integer" | "number") => json!(1000),
             Some("array") => json!([text]),
@@ -201,11 +207,13 @@ fn every_tool_with_a_path_or_an_id_works_there() {
             }
             arguments.insert(place.clone(), value(place, text));
             let answer = client.request("tools/call", json!({"name": name, "arguments": arguments}));
-            assert!(answer.to_string().contains("remote gone: "), "{name} {arguments:?}: {answer}");
             tried += 1;
+            if !answer.to_string().contains("remote gone: ") {
+                elsewhere.push(format!("{name} {arguments:?}: {answer}"));
+            }
         }
     }
-    assert!(tried > 60, "{tried}");
+    assert!(elsewhere.is_empty() && tried > 60, "{tried} {elsewhere:#?}");
 }
 
 #[test]
@@ -259,7 +267,11 @@ fn what_runs_there_is_in_the_lists_and_a_session_there_is_reached_by_its_id() {
 
 #[test]
 fn the_rules_of_a_role_for_paths_name_every_root_there() {
-    let machines = Machines::with([("one/src/a.txt", "first\n"), ("data/tmp/b.txt", "second\n"), ("data/c.txt", "no\n")]);
+    let machines = Machines::with([
+        ("one/src/a.txt", "first\n"),
+        ("data/tmp/b.txt", "second\n"),
+        ("data/c.txt", "no\n"),
+    ]);
     let there = machines.there.path().display().to_string();
     let text = format!(
         "[remotes.box]\nconnect = ['{}', 'remote-server']\nroots = ['{there}/one', '{there}/data']\nchoosable = true\n",

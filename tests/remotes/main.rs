@@ -25,6 +25,7 @@ mod http;
 mod lease_database;
 mod leases;
 mod loss;
+mod notices;
 mod policy;
 mod random;
 #[path = "../database/servers.rs"]

@@ -8,7 +8,9 @@ pub(crate) enum LeaseStoreError {
     #[error("http.lease_database: there is no database; set http.audit_database")]
     NoDatabase,
     #[cfg(not(all(feature = "audit-database", feature = "remotes")))]
-    #[error("http.lease_database: this build has no databases or no remotes (features `audit-database`, `remotes`)")]
+    #[error(
+        "http.lease_database: this build has no databases or no remotes (features `audit-database`, `remotes`)"
+    )]
     NotBuilt,
     #[cfg(all(feature = "audit-database", feature = "remotes"))]
     #[error("http.lease_database")]

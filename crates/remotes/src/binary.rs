@@ -119,6 +119,9 @@ mod tests {
         let own = settings("connect = ['x']");
         let other =
             copied_binary(&own, Some(&prints("riscv64")), &runner, "mcp-stdio", "1").await.unwrap_err();
-        assert!(matches!(&other, Error::Copy(CopyError::Architecture { there, .. }) if there == "riscv64"), "{other}");
+        assert!(
+            matches!(&other, Error::Copy(CopyError::Architecture { there, .. }) if there == "riscv64"),
+            "{other}"
+        );
     }
 }

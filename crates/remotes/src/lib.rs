@@ -59,7 +59,7 @@ pub use opening::{
     OpenSession, Opening,
 };
 pub use options::RemoteOptions;
-pub use remote::{Remote, RemoteCall};
+pub use remote::{Remote, RemoteCall, WeakRemote};
 pub use settings::{RemoteNameError, RemoteSettings};
 pub use table::TableError;
 pub use template::{MissingValue, TemplateError};

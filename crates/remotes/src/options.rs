@@ -11,7 +11,7 @@ use process_runner::Runner;
 pub struct RemoteOptions {
     /// The name of this program.
     pub program: &'static str,
-    /// The version of this program, which the server there must have too.
+    /// The version of this program, in the name of its copy. The first message has the one that the server there must have.
     pub version: &'static str,
     /// The name of the caller, as the commands of the kind get it ([`caller_slug`](crate::caller_slug)).
     pub caller: String,

@@ -13,7 +13,7 @@ use super::search_hints;
 use super::stored_schemas::SchemaUse;
 use super::task_use::{TaskStart, TaskUse};
 use super::tool_error::ToolError;
-use super::tool_hooks::ToolHooks;
+use super::tool_hooks::{ConnectNotices, ToolHooks};
 use futures_util::future::{BoxFuture, FutureExt};
 use process_runner::LeftoverTree;
 use rmcp::model::ToolAnnotations;
@@ -501,6 +501,19 @@ impl Tool {
         self.handler = Arc::new(move |mut arguments, context| match detour(&mut arguments, &context) {
             Some(elsewhere) => elsewhere,
             None => here(arguments, context),
+        });
+        self
+    }
+
+    /// Hands `connect` the way to tell clients of changes as well.
+    pub(crate) fn also_sends_notices(mut self, connect: Option<&Arc<ConnectNotices>>) -> Self {
+        let Some(connect) = connect.cloned() else { return self };
+        self.hooks.connect_notices = Some(match self.hooks.connect_notices.take() {
+            None => connect,
+            Some(own) => Arc::new(move |notices: &ClientNotices| {
+                own(notices);
+                connect(notices);
+            }),
         });
         self
     }

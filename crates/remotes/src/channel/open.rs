@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// The text before the answer that is skipped: greetings, and what the start files of a shell print.
 const MAX_SKIPPED_BYTES: usize = 64 * 1024;
@@ -46,6 +46,8 @@ pub(crate) struct ChannelOptions<'a> {
     pub(crate) client: &'static str,
     pub(crate) timeout: Duration,
     pub(crate) idle: Option<Duration>,
+    /// Counts the changes of what runs there.
+    pub(crate) changes: &'a watch::Sender<u64>,
 }
 
 /// A command that connects, which has started and was told nothing yet.
@@ -144,7 +146,7 @@ fn start(
     (to_child, from_child): (pipe::Sender, LineSource),
     answer: OpenAnswer,
 ) -> Channel {
-    let pending = Arc::new(PendingCalls::new());
+    let pending = Arc::new(PendingCalls::new(options.changes.clone()));
     let (lines, queued) = Lines::new();
     let (cancellations, cancelled) = mpsc::unbounded_channel();
     let (closing, ended) = (CancellationToken::new(), CancellationToken::new());
@@ -172,7 +174,11 @@ async fn read_until_answer(
 ) -> Result<Option<Result<OpenAnswer, Error>>, OpeningFault> {
     let mut skipped_bytes = 0;
     loop {
-        match lines.next().await? {
+        // A greeting without line ends is no line of any length.
+        let Some(line) = lines.next_within(2 * MAX_SKIPPED_BYTES).await? else {
+            return Err(OpeningFault::TooMuchBefore);
+        };
+        match line {
             Line::Whole(line) => {
                 if let Some(answer) = read_answer(line, id, version) {
                     return Ok(Some(answer));

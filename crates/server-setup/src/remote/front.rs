@@ -1,6 +1,7 @@
 //! The server in front of a remote: it judges, limits, masks and records every call, and has it made there.
 
 use super::forward::forward;
+use super::notices::RemoteNotices;
 use crate::config::Config;
 use crate::error::Error;
 use crate::program::Program;
@@ -72,8 +73,13 @@ pub fn open_request(
 
 /// Returns what makes calls on `remote`.
 fn forwarder(remote: &Remote) -> CallForwarder {
-    let remote = remote.clone();
-    CallForwarder::new(move |call: ForwardedCall| forward(remote.clone(), call))
+    let (remote, notices) = (remote.clone(), RemoteNotices::default());
+    let connected = notices.clone();
+    let forwarder = CallForwarder::new(move |call: ForwardedCall| {
+        let (remote, notices) = (remote.clone(), notices.clone());
+        async move { forward(remote, call, &notices, None).await }
+    });
+    forwarder.sends_notices(move |notices| connected.connect(notices))
 }
 
 /// Tools whose work is done by a remote, and what a host needs beside them.

@@ -23,10 +23,10 @@ mod tests;
 mod unified;
 
 pub use misfit::{HunkProblem, PatchProblem};
+#[cfg(feature = "mcp")]
+pub(crate) use renamed::with_paths;
 pub use request::{ApplyPatch, PatchAction, PatchResult, PatchedFile};
 pub(super) use rewrite::{RewrittenFiles, rewrite_files};
 pub use run::apply_patch;
-#[cfg(feature = "mcp")]
-pub(crate) use renamed::with_paths;
 #[cfg(feature = "mcp")]
 pub(crate) use run::patched_paths;

@@ -1,6 +1,6 @@
 //! The lists of what runs, with that on other machines, and the ids of sessions there.
 
-use super::{CallRoutes, RoutedTool};
+use super::{CallRoutes, RoutedTool, machine_of_id};
 use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::forwarding::ForwardedCall;
@@ -32,22 +32,31 @@ impl RoutedTool {
             LIST_SESSIONS => answer.with_text(|text| {
                 let mut lines = text.lines();
                 let count = lines.next().unwrap_or_default().to_owned();
-                std::iter::once(count).chain(lines.map(|line| session_line(machine, line))).collect::<Vec<_>>().join("\n")
+                std::iter::once(count)
+                    .chain(lines.map(|line| session_line(machine, line)))
+                    .collect::<Vec<_>>()
+                    .join("\n")
             }),
-            name if ANSWERS_SESSION_ID.contains(&name) => {
-                answer.with_text(|text| lines_with_id(machine, text)).with_object(|object| add_machine(machine, object))
-            }
+            name if ANSWERS_SESSION_ID.contains(&name) => answer
+                .with_text(|text| lines_with_id(machine, text))
+                .with_object(|object| add_machine(machine, object)),
             _ => answer,
         }
     }
 
-    /// Adds a list from another machine to the list of this one.
-    fn add(&self, list: Answer, other: Answer) -> Answer {
+    /// Adds a list from another machine, the one of this index, to the list of this one. A command whose id is none of that
+    /// machine is left out: the server there is not believed.
+    fn add(&self, list: Answer, machine: usize, other: &Answer) -> Answer {
         match self.name {
             LIST_COMMANDS => list.with_object(|object| {
-                let more = other.as_structured().and_then(|other| other.get("commands")).and_then(Value::as_array);
+                let more =
+                    other.as_structured().and_then(|other| other.get("commands")).and_then(Value::as_array);
+                let is_there = |command: &&Value| {
+                    let id = command.get("id").and_then(Value::as_u64);
+                    id.is_some_and(|id| machine_of_id(id) == Some(machine))
+                };
                 if let Some(Value::Array(commands)) = object.get_mut("commands") {
-                    commands.extend(more.into_iter().flatten().cloned());
+                    commands.extend(more.into_iter().flatten().filter(is_there).cloned());
                 }
             }),
             _ => list.with_text(|text| {
@@ -76,7 +85,7 @@ pub(super) async fn list_all(
         let name = routes.name(machine);
         let failed = match (routes.route)(machine, call).await {
             Ok(other) if !other.is_failed() => {
-                list = tool.add(list, tool.with_machine(name, other));
+                list = tool.add(list, machine, &tool.with_machine(name, other));
                 continue;
             }
             Ok(failed) => failed.to_text(),

@@ -8,10 +8,12 @@ pub use effects::RoutedEffects;
 
 use super::answer::Answer;
 use super::call_context::CallContext;
+use super::client_notices::ClientNotices;
 use super::forwarding::ForwardedCall;
 use super::remote_effects::RemoteEffects;
 use super::tool::Tool;
 use super::tool_error::ToolError;
+use super::tool_hooks::ConnectNotices;
 use super::toolset::Toolset;
 use futures_util::future::{BoxFuture, FutureExt};
 use places::Place;
@@ -41,6 +43,7 @@ pub struct CallRoutes {
     route: Arc<Route>,
     /// Returns the machines on which something of the caller may run.
     in_use: Arc<InUse>,
+    connect_notices: Option<Arc<ConnectNotices>>,
 }
 
 struct RoutedMachine {
@@ -72,7 +75,14 @@ impl CallRoutes {
         let machine = |(name, effects)| RoutedMachine { name, effects };
         let machines = machines.into_iter().map(machine).collect();
         let route: Arc<Route> = Arc::new(move |index, call| route(index, call).boxed());
-        Self { machines, route, in_use: Arc::new(in_use) }
+        Self { machines, route, in_use: Arc::new(in_use), connect_notices: None }
+    }
+
+    /// Hands `connect` the way to tell clients of changes on the machines.
+    #[must_use]
+    pub fn sends_notices(mut self, connect: impl Fn(&ClientNotices) + Send + Sync + 'static) -> Self {
+        self.connect_notices = Some(Arc::new(connect));
+        self
     }
 
     /// Returns the machine that a path names, and the path there. What follows the colon begins with `/` or `~`, so that
@@ -94,7 +104,9 @@ impl CallRoutes {
     fn find_in<'p>(&self, place: Place, text: &'p str) -> Option<(usize, &'p str)> {
         match place {
             Place::Path | Place::RelativePath => self.find(text),
-            Place::Name => self.find_name(text).filter(|(index, _)| !NO_MACHINES.contains(&self.name(*index))),
+            Place::Name => {
+                self.find_name(text).filter(|(index, _)| !NO_MACHINES.contains(&self.name(*index)))
+            }
         }
     }
 
@@ -139,7 +151,8 @@ impl CallRoutes {
         }
         let Some(Some(index)) = first else { return Ok(None) };
         if let Some((name, patch)) = patch {
-            let there = |path: &str| self.find(path).map_or_else(|| path.to_owned(), |(_, there)| there.to_owned());
+            let there =
+                |path: &str| self.find(path).map_or_else(|| path.to_owned(), |(_, there)| there.to_owned());
             let patch = places::with_paths(&patch, there);
             let machine = || self.shown(Some(index));
             let patch = patch.map_err(|source| NotRouted::Patch { machine: machine(), source })?;
@@ -156,8 +169,7 @@ impl CallRoutes {
     }
 
     fn machine_of_command(&self, arguments: &Map<String, Value>) -> Option<usize> {
-        let id = arguments.get("id").and_then(Value::as_u64)?;
-        let index = usize::try_from(id / u64::from(COMMAND_IDS)).ok()?.checked_sub(1)?;
+        let index = machine_of_id(arguments.get("id").and_then(Value::as_u64)?)?;
         (index < self.machines.len()).then_some(index)
     }
 
@@ -172,6 +184,11 @@ impl fmt::Debug for CallRoutes {
         let names: Vec<&str> = self.machines.iter().map(|machine| machine.name.as_str()).collect();
         f.debug_tuple("CallRoutes").field(&names).finish()
     }
+}
+
+/// Returns the index of the machine that gives this id to a background command. None: this machine.
+fn machine_of_id(id: u64) -> Option<usize> {
+    usize::try_from(id / u64::from(COMMAND_IDS)).ok()?.checked_sub(1)
 }
 
 /// The facts about a tool that its route depends on.
@@ -194,6 +211,7 @@ impl Toolset {
             }
             let (routes, facts) = (routes.clone(), tool.facts(toolset));
             let routed = RoutedTool { name: facts.name, toolset, effects: facts.effects };
+            let tool = tool.also_sends_notices(routes.connect_notices.as_ref());
             if routed.lists_all_machines() {
                 return tool.followed_by(move |here, arguments, context| {
                     lists::list_all(routes.clone(), routed, here, (arguments, context)).boxed()
@@ -279,12 +297,54 @@ mod tests {
         };
         const REPOSITORY: &[Effect] = &[Effect::Reads("repository_path")];
         for (name, toolset, effects, given, machine, there) in [
-            ("end_session", "sessions", &[] as &[Effect], json!({"session_id": "ssh:box:a-b"}), Some(1), json!({"session_id": "a-b"})),
-            ("end_session", "sessions", &[], json!({"session_id": "a-b"}), None, json!({"session_id": "a-b"})),
-            ("get_logs", "introspection", &[], json!({"source": "box:logs/*.log"}), Some(0), json!({"source": "logs/*.log"})),
-            ("get_logs", "introspection", &[], json!({"source": "box:", "limit": 1}), Some(0), json!({"limit": 1})),
-            ("capture_trace", "introspection", &[], json!({"target": "port:80"}), None, json!({"target": "port:80"})),
-            ("git_blame", "git", REPOSITORY, json!({"path": "box:/src/a"}), Some(0), json!({"path": "/src/a"})),
+            (
+                "end_session",
+                "sessions",
+                &[] as &[Effect],
+                json!({"session_id": "ssh:box:a-b"}),
+                Some(1),
+                json!({"session_id": "a-b"}),
+            ),
+            (
+                "end_session",
+                "sessions",
+                &[],
+                json!({"session_id": "a-b"}),
+                None,
+                json!({"session_id": "a-b"}),
+            ),
+            (
+                "get_logs",
+                "introspection",
+                &[],
+                json!({"source": "box:logs/*.log"}),
+                Some(0),
+                json!({"source": "logs/*.log"}),
+            ),
+            (
+                "get_logs",
+                "introspection",
+                &[],
+                json!({"source": "box:", "limit": 1}),
+                Some(0),
+                json!({"limit": 1}),
+            ),
+            (
+                "capture_trace",
+                "introspection",
+                &[],
+                json!({"target": "port:80"}),
+                None,
+                json!({"target": "port:80"}),
+            ),
+            (
+                "git_blame",
+                "git",
+                REPOSITORY,
+                json!({"path": "box:/src/a"}),
+                Some(0),
+                json!({"path": "/src/a"}),
+            ),
             (
                 "git_log",
                 "git",

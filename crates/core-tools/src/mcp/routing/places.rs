@@ -35,13 +35,13 @@ const RELATIVE: [(&str, &str); 4] =
 impl RoutedTool {
     /// Returns the way in which the argument `name` names a machine, if it does.
     fn place(&self, name: &str) -> Option<Place> {
-        if self.effects.iter().any(|effect| path_argument(effect) == Some(name)) {
-            return Some(Place::Path);
+        if RELATIVE.contains(&(self.toolset, name)) {
+            return Some(Place::RelativePath);
         }
         if self.is_name(name) {
             return Some(Place::Name);
         }
-        RELATIVE.contains(&(self.toolset, name)).then_some(Place::RelativePath)
+        self.effects.iter().any(|effect| path_argument(effect) == Some(name)).then_some(Place::Path)
     }
 
     /// Returns true if the argument `name` is a name.
@@ -50,7 +50,11 @@ impl RoutedTool {
     }
 
     /// Visits everything in `arguments` that may name a machine, but the paths in a patch.
-    pub(super) fn visit(&self, arguments: &mut Map<String, Value>, visit: &mut dyn FnMut(Place, &mut String)) {
+    pub(super) fn visit(
+        &self,
+        arguments: &mut Map<String, Value>,
+        visit: &mut dyn FnMut(Place, &mut String),
+    ) {
         for (name, value) in arguments.iter_mut() {
             if let Some(place) = self.place(name) {
                 visit_texts(value, &mut |text| visit(place, text));

@@ -105,7 +105,8 @@ impl LeaseDatabase {
     /// Writes a lease down, as one of this process.
     pub(super) async fn write(&self, record: &LeaseRecord) -> Result<LeaseRow, Error> {
         let text = serde_json::to_string(record)?;
-        let binds = [Bind::Text(&record.id), Bind::Number(FORMAT), Bind::Text(&text), Bind::Text(&self.0.owner)];
+        let binds =
+            [Bind::Text(&record.id), Bind::Number(FORMAT), Bind::Text(&text), Bind::Text(&self.0.owner)];
         self.execute(sql::INSERT, &binds).await?;
         Ok(self.hold(record.id.clone()))
     }
@@ -178,7 +179,10 @@ async fn give_signs(shared: Weak<SharedDatabase>, interval: Duration) {
                 // One that ended meanwhile, or this server was silent for too long.
                 Ok(_) => tracing::debug!("not all leases of this server are in the database any more"),
                 Err(error) => {
-                    tracing::error!("the database of leases is not told that this server lives: {}", chain(&error));
+                    tracing::error!(
+                        "the database of leases is not told that this server lives: {}",
+                        chain(&error)
+                    );
                 }
             }
         }

@@ -36,6 +36,9 @@ pub(super) mod sql {
     /// Returns the statement by which an owner says that it lives, for so many leases.
     pub(in super::super) fn sign(leases: usize) -> String {
         let ids: Vec<String> = (0..leases).map(|index| format!("${}", index + 2)).collect();
-        format!("UPDATE coretools_leases SET seen_ms = {{now}} WHERE owner = $1 AND id IN ({})", ids.join(", "))
+        format!(
+            "UPDATE coretools_leases SET seen_ms = {{now}} WHERE owner = $1 AND id IN ({})",
+            ids.join(", ")
+        )
     }
 }

@@ -46,7 +46,10 @@ async fn a_lease_belongs_to_one_server_until_that_is_silent() {
     assert_eq!(destroyed.await.unwrap(), [left_id]);
     // The other has had signs of life all the time.
     let found = other.leases().await.unwrap();
-    assert_eq!(found.iter().map(|lease| (&*lease.record.id, lease.is_owned)).collect::<Vec<_>>(), [(kept.id(), true)]);
+    assert_eq!(
+        found.iter().map(|lease| (&*lease.record.id, lease.is_owned)).collect::<Vec<_>>(),
+        [(kept.id(), true)]
+    );
     kept.end(&runner).await.unwrap();
     assert!(one.leases().await.unwrap().is_empty());
 }
