@@ -24,6 +24,9 @@ use tokio::sync::{mpsc, watch};
 /// The text before the answer that is skipped: greetings, and what the start files of a shell print.
 const MAX_SKIPPED_BYTES: usize = 64 * 1024;
 
+/// The bytes that are read until there is an answer. One with a long message is read, to be shown shortened.
+const MAX_READ_BYTES: usize = 2 << 20;
+
 /// The time that a command which has failed has to end, so that its message is complete.
 const END_TIME: Duration = Duration::from_millis(500);
 
@@ -175,7 +178,7 @@ async fn read_until_answer(
     let mut skipped_bytes = 0;
     loop {
         // A greeting without line ends is no line of any length.
-        let Some(line) = lines.next_within(2 * MAX_SKIPPED_BYTES).await? else {
+        let Some(line) = lines.next_within(MAX_READ_BYTES).await? else {
             return Err(OpeningFault::TooMuchBefore);
         };
         match line {
