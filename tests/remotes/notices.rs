@@ -1,7 +1,7 @@
 //! A client is told when what runs on a remote starts and ends, as it is told of what runs here.
 
 use crate::Machines;
-use integration_tests::{Ask, Era, Wire, server, unique_seconds};
+use integration_tests::{Era, Wire, server, unique_seconds};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::Command;

@@ -241,7 +241,7 @@ impl Toolset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use role_policy::{EffectResolver as _, LexicalResolver};
+    use role_policy::LexicalResolver;
     use serde_json::json;
 
     fn routes() -> CallRoutes {
