@@ -1,6 +1,6 @@
 //! [`destroy`]: the commands that destroy what a lease names.
 
-use super::record::InvalidLease;
+use super::invalid::InvalidLease;
 use crate::commands::RemoteCommands;
 use crate::error::Error;
 use process_runner::Runner;

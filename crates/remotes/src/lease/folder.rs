@@ -4,9 +4,7 @@
 //! (flock(2)), which the system releases when the owner dies.
 #![allow(clippy::disallowed_methods, reason = "the module's own files, in a folder that the server names")]
 
-use super::owned::LeasePlace;
-use super::record::{FoundLease, LeaseRecord};
-use super::registry::OrphanedLease;
+use super::record::{FoundLease, LeaseRecord, OrphanedLease};
 use crate::error::Error;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File};
@@ -128,7 +126,7 @@ impl LeaseFolder {
 
     /// Returns the lease in a file, if nobody owns it.
     #[allow(clippy::unused_self, reason = "the file is one of the folder")]
-    pub(super) fn take_over(&self, path: &Path) -> Option<OrphanedLease> {
+    pub(super) fn take_over(&self, path: &Path) -> Option<OrphanedLease<LeaseFile>> {
         let mut file = File::open(path).ok()?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
         // Between the opening and the lock its holder may have destroyed it and taken the file away.
@@ -145,7 +143,7 @@ impl LeaseFolder {
             .inspect_err(|error| tracing::warn!("{} is no lease: {error}", path.display()))
             .ok()?;
         let is_created = text.lines().nth(1) == Some(CREATED);
-        let place = LeasePlace::File(LeaseFile { path: path.to_owned(), lock: file });
+        let place = LeaseFile { path: path.to_owned(), lock: file };
         Some(OrphanedLease { record, is_created, place })
     }
 }

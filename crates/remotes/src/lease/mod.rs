@@ -12,6 +12,7 @@
 mod database;
 mod destroying;
 mod folder;
+mod invalid;
 mod owned;
 mod record;
 mod registry;
@@ -21,6 +22,7 @@ mod tests;
 #[cfg(feature = "database")]
 pub use database::{LeaseDatabase, LeaseDatabaseError};
 pub use folder::LeaseFolder;
+pub use invalid::InvalidLease;
 pub(crate) use owned::Lease;
-pub use record::{FoundLease, InvalidLease, LeaseRecord, Reaped};
+pub use record::{FoundLease, LeaseRecord, Reaped};
 pub use registry::LeaseRegistry;

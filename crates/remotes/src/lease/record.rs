@@ -1,9 +1,10 @@
 //! [`LeaseRecord`]: a lease, as it is written down.
 
+use super::invalid::InvalidLease;
 use crate::channel::random_hex;
 use crate::commands::{CommandValues, RemoteCommands};
 use crate::error::Error;
-use crate::settings::{RemoteNameError, RemoteSettings};
+use crate::settings::RemoteSettings;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -31,29 +32,6 @@ pub struct LeaseRecord {
     pub settles_at: SystemTime,
 }
 
-/// The reason why what a lease names cannot be found.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidLease {
-    /// The id or the caller is none that this program gives.
-    #[error("its id or its caller is none that this program gives")]
-    Name,
-    /// The kind destroys nothing.
-    #[error("its kind destroys nothing")]
-    NoDestroy,
-    /// The remote is none of this server.
-    #[error(transparent)]
-    Remote(#[from] RemoteNameError),
-    /// A newer program wrote the lease.
-    #[error("it has format {found}, and this program knows {known}: a newer version wrote it")]
-    Newer {
-        /// The format of the lease.
-        found: i64,
-        /// The newest that is known here.
-        known: i64,
-    },
-}
-
 /// A lease in a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -75,6 +53,14 @@ pub struct Reaped {
     /// The ids of those whose owners died while they were created. They stay in the registry until the engine must have
     /// created them or given up.
     pub unsettled: Vec<String>,
+}
+
+/// A lease that nobody owned, and that this process owns now, at its place.
+pub(super) struct OrphanedLease<P> {
+    pub(super) record: LeaseRecord,
+    /// True if its owner has noted that it was created.
+    pub(super) is_created: bool,
+    pub(super) place: P,
 }
 
 impl LeaseRecord {

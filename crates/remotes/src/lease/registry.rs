@@ -5,7 +5,7 @@ use super::database::LeaseDatabase;
 use super::destroying::{Destroyed, destroy};
 use super::folder::LeaseFolder;
 use super::owned::{Lease, LeasePlace};
-use super::record::{FoundLease, LeaseRecord, Reaped};
+use super::record::{FoundLease, LeaseRecord, OrphanedLease, Reaped};
 use crate::commands::CommandValues;
 use crate::error::Error;
 use crate::settings::RemoteSettings;
@@ -23,14 +23,6 @@ pub enum LeaseRegistry {
     /// The table of a database, for servers on several machines.
     #[cfg(feature = "database")]
     Database(LeaseDatabase),
-}
-
-/// A lease that nobody owned, and that this process owns now.
-pub(super) struct OrphanedLease {
-    pub(super) record: LeaseRecord,
-    /// True if its owner has noted that it was created.
-    pub(super) is_created: bool,
-    pub(super) place: LeasePlace,
 }
 
 impl From<LeaseFolder> for LeaseRegistry {
@@ -109,7 +101,7 @@ impl LeaseRegistry {
                 folder.remove_abandoned()?;
                 for path in folder.files()? {
                     if let Some(orphan) = folder.take_over(&path) {
-                        reap_one(orphan, (configured, runner), &mut reaped).await?;
+                        reap_one(orphan, LeasePlace::File, (configured, runner), &mut reaped).await?;
                     }
                 }
             }
@@ -117,7 +109,7 @@ impl LeaseRegistry {
             Self::Database(database) => {
                 for id in database.orphans(&mut reaped).await? {
                     if let Some(orphan) = database.take_over(&id).await? {
-                        reap_one(orphan, (configured, runner), &mut reaped).await?;
+                        reap_one(orphan, LeasePlace::Row, (configured, runner), &mut reaped).await?;
                     }
                 }
             }
@@ -126,12 +118,14 @@ impl LeaseRegistry {
     }
 }
 
-async fn reap_one(
-    orphan: OrphanedLease,
+async fn reap_one<P>(
+    orphan: OrphanedLease<P>,
+    place: impl FnOnce(P) -> LeasePlace,
     (configured, runner): (&[RemoteSettings], &Runner),
     reaped: &mut Reaped,
 ) -> Result<(), Error> {
-    let OrphanedLease { record, is_created, place } = orphan;
+    let place = place(orphan.place);
+    let OrphanedLease { record, is_created, .. } = orphan;
     // Before the commands run: what is created until now, they find.
     let is_settled = is_created || record.settles_at <= SystemTime::now();
     let destroyed = async {

@@ -1,6 +1,6 @@
 //! [`RoutedEffects`]: what calls reach whose paths are on this machine or on another.
 
-use super::CallRoutes;
+use super::routes::CallRoutes;
 use role_policy::{EffectResolver, PatchedPath, ResolveError};
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +8,15 @@ use std::sync::Arc;
 /// Judges paths on this machine by what they reach, and paths on the machines of [`CallRoutes`] by their text, as
 /// those of its roots there. The server there judges again, by what it finds.
 pub struct RoutedEffects {
-    pub(super) routes: CallRoutes,
-    pub(super) here: Arc<dyn EffectResolver + Send + Sync>,
+    routes: CallRoutes,
+    here: Arc<dyn EffectResolver + Send + Sync>,
+}
+
+impl CallRoutes {
+    /// Returns `effects`, which judges paths on this machine, with the paths on the others.
+    pub fn effects(&self, effects: Arc<dyn EffectResolver + Send + Sync>) -> RoutedEffects {
+        RoutedEffects { routes: self.clone(), here: effects }
+    }
 }
 
 impl fmt::Debug for RoutedEffects {

@@ -1,6 +1,7 @@
 //! The lists of what runs, with that on other machines, and the ids of sessions there.
 
-use super::{CallRoutes, RoutedTool, machine_of_id};
+use super::places::{RoutedTool, machine_of_id};
+use super::routes::CallRoutes;
 use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::forwarding::ForwardedCall;

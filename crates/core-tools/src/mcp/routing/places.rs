@@ -1,10 +1,21 @@
 //! The arguments of tools that name a machine.
 
-use super::RoutedTool;
 #[cfg(feature = "filesystem")]
 use role_policy::PatchedPath;
 use role_policy::{Effect, ResolveError};
 use serde_json::{Map, Value};
+
+/// The number of ids of background commands that each machine has. The ids of this machine come first, then those of the
+/// first machine of the routes, and so on, so that an id alone says where its command runs.
+pub const COMMAND_IDS: u32 = 1_000_000;
+
+/// The facts about a tool that its route depends on.
+#[derive(Clone, Copy)]
+pub(super) struct RoutedTool {
+    pub(super) name: &'static str,
+    pub(super) toolset: &'static str,
+    pub(super) effects: &'static [Effect],
+}
 
 /// The way in which an argument names a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +80,11 @@ impl RoutedTool {
             _ => None,
         })
     }
+}
+
+/// Returns the index of the machine that gives this id to a background command. None: this machine.
+pub(super) fn machine_of_id(id: u64) -> Option<usize> {
+    usize::try_from(id / u64::from(COMMAND_IDS)).ok()?.checked_sub(1)
 }
 
 /// Returns the paths in a patch. None of one that is no patch, which its tool refuses.

@@ -8,22 +8,22 @@ mod connection;
 mod error;
 mod row;
 mod schema;
+mod shared;
 
 pub use error::LeaseDatabaseError;
 pub(super) use row::LeaseRow;
 
-use super::owned::LeasePlace;
-use super::record::{FoundLease, InvalidLease, LeaseRecord, Reaped};
-use super::registry::OrphanedLease;
+use super::invalid::InvalidLease;
+use super::record::{FoundLease, LeaseRecord, OrphanedLease, Reaped};
 use crate::channel::random_hex;
 use crate::error::Error;
 use connection::{Bind, LeaseConnection};
 use error_causes::chain;
 use schema::{FORMAT, sql};
-use std::collections::BTreeSet;
+use shared::SharedDatabase;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex as StdMutex, Weak};
 use std::time::Duration;
 use tokio::sync::Mutex;
 
@@ -43,28 +43,10 @@ const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct LeaseDatabase(Arc<SharedDatabase>);
 
-struct SharedDatabase {
-    connection: Mutex<LeaseConnection>,
-    /// The name of this process in the table.
-    owner: String,
-    /// Tells this registry from others of this process.
-    key: PathBuf,
-    /// The silence after which an owner is dead, in milliseconds.
-    silence_ms: i64,
-    /// The leases of this process.
-    held: StdMutex<BTreeSet<String>>,
-}
-
 impl fmt::Debug for LeaseDatabase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The location may have a password.
         f.debug_struct("LeaseDatabase").field("owner", &self.0.owner).finish_non_exhaustive()
-    }
-}
-
-impl SharedDatabase {
-    fn held(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -98,22 +80,13 @@ impl LeaseDatabase {
         Duration::from_millis(u64::try_from(self.0.silence_ms).unwrap_or_default() / 2).max(SHORTEST_PAUSE)
     }
 
-    async fn execute(&self, statement: &str, binds: &[Bind<'_>]) -> Result<u64, Error> {
-        self.0.connection.lock().await.execute(statement, binds).await.map_err(Error::LeaseDatabase)
-    }
-
     /// Writes a lease down, as one of this process.
     pub(super) async fn write(&self, record: &LeaseRecord) -> Result<LeaseRow, Error> {
         let text = serde_json::to_string(record)?;
         let binds =
             [Bind::Text(&record.id), Bind::Number(FORMAT), Bind::Text(&text), Bind::Text(&self.0.owner)];
-        self.execute(sql::INSERT, &binds).await?;
-        Ok(self.hold(record.id.clone()))
-    }
-
-    fn hold(&self, id: String) -> LeaseRow {
-        self.0.held().insert(id.clone());
-        LeaseRow { database: self.clone(), id }
+        self.0.execute(sql::INSERT, &binds).await?;
+        Ok(LeaseRow::new(&self.0, record.id.clone()))
     }
 
     /// Returns the leases in the table.
@@ -146,15 +119,13 @@ impl LeaseDatabase {
     }
 
     /// Makes this process the owner of a lease, if nobody owns it. Of several servers one succeeds.
-    pub(super) async fn take_over(&self, id: &str) -> Result<Option<OrphanedLease>, Error> {
+    pub(super) async fn take_over(&self, id: &str) -> Result<Option<OrphanedLease<LeaseRow>>, Error> {
         let binds = [Bind::Text(id), Bind::Text(&self.0.owner), Bind::Number(self.0.silence_ms)];
         let rows = self.0.connection.lock().await.rows(sql::TAKE_OVER, &binds).await;
         let Some(row) = rows.map_err(Error::LeaseDatabase)?.into_iter().next() else { return Ok(None) };
-        let place = self.hold(row.id);
+        let place = LeaseRow::new(&self.0, row.id);
         match serde_json::from_str(&row.record) {
-            Ok(record) => {
-                Ok(Some(OrphanedLease { record, is_created: row.flag, place: LeasePlace::Row(place) }))
-            }
+            Ok(record) => Ok(Some(OrphanedLease { record, is_created: row.flag, place })),
             Err(error) => {
                 tracing::error!("{} of the database is no lease: {error}", place.id);
                 place.give_up().await;

@@ -1,21 +1,28 @@
 //! [`LeaseRow`]: a lease of this process in a database.
 
-use super::LeaseDatabase;
 use super::connection::Bind;
 use super::schema::sql;
+use super::shared::SharedDatabase;
 use crate::error::Error;
 use error_causes::chain;
+use std::sync::Arc;
 
 /// A lease of this process in a database. Dropping it ends the signs of life, so that another server takes it in time.
 #[derive(Debug)]
 pub(in crate::lease) struct LeaseRow {
-    pub(super) database: LeaseDatabase,
+    database: Arc<SharedDatabase>,
     pub(super) id: String,
 }
 
 impl LeaseRow {
+    /// A lease that this process owns from now on.
+    pub(super) fn new(database: &Arc<SharedDatabase>, id: String) -> Self {
+        database.held().insert(id.clone());
+        Self { database: Arc::clone(database), id }
+    }
+
     fn binds(&self) -> [Bind<'_>; 2] {
-        [Bind::Text(&self.id), Bind::Text(&self.database.0.owner)]
+        [Bind::Text(&self.id), Bind::Text(&self.database.owner)]
     }
 
     pub(in crate::lease) async fn note_created(&self) -> Result<(), Error> {
@@ -40,6 +47,6 @@ impl LeaseRow {
 
 impl Drop for LeaseRow {
     fn drop(&mut self) {
-        self.database.0.held().remove(&self.id);
+        self.database.held().remove(&self.id);
     }
 }

@@ -81,8 +81,8 @@ async fn a_lease_of_a_newer_program_is_left_to_it() {
     let location = format!("sqlite:{}", folder.path().join("a.db").display());
     let database = LeaseDatabase::open(&location, SILENCE).await.unwrap();
     let binds = [Bind::Text("x"), Bind::Number(FORMAT + 1), Bind::Text("?"), Bind::Text("?")];
-    database.execute(sql::INSERT, &binds).await.unwrap();
-    database.execute("UPDATE coretools_leases SET owner = NULL", &[]).await.unwrap();
+    database.0.execute(sql::INSERT, &binds).await.unwrap();
+    database.0.execute("UPDATE coretools_leases SET owner = NULL", &[]).await.unwrap();
     let registry = LeaseRegistry::from(database);
     let reaped = registry.reap(&[], &Runner::new()).await.unwrap();
     assert!(reaped.destroyed.is_empty() && reaped.failed[0].1.contains("newer"), "{reaped:?}");
