@@ -93,9 +93,10 @@ fn what_cannot_be_made_on_one_machine_is_refused_and_writes_nothing_here() {
     assert!(client.failure("move_file", moved).contains("`box` and this machine"));
     let patch = format!("--- a/x\n+++ b/{prefix}/a.txt\n@@ -1 +1 @@\n-there\n+patched\n");
     client.failure("apply_patch", json!({"patch": patch}));
-    let patch = format!("*** Begin Patch\n*** Add File: {prefix}/n.txt\n+x\n*** End Patch\n");
+    let both = "*** Add File: n.txt\n+x";
+    let patch = format!("*** Begin Patch\n*** Delete File: {prefix}/a.txt\n{both}\n*** End Patch\n");
     let error = client.failure("apply_patch", json!({"patch": patch}));
-    assert!(error.contains("edit_file or write_file"), "{error}");
+    assert!(error.contains("`box` and this machine"), "{error}");
     for path in ["box:/etc/passwd".to_owned(), format!("{prefix}/../x")] {
         client.failure("read_file", json!({"path": path}));
     }
@@ -106,6 +107,200 @@ fn what_cannot_be_made_on_one_machine_is_refused_and_writes_nothing_here() {
         .collect();
     left.sort();
     assert_eq!((left, machines.there.read("a.txt")), (vec![], "there\n".to_owned()));
+}
+
+#[test]
+fn a_patch_changes_files_there() {
+    let machines = Machines::with([("a.txt", "there\n"), ("old.txt", "x\n")]);
+    machines.front.write("a.txt", "here\n");
+    let mut client = Wire::connect(command(&machines, None), Era::Modern);
+    let prefix = choose(&mut client);
+    let patch = format!(
+        "*** Begin Patch\n*** Update File: {prefix}/a.txt\n-there\n+{prefix}/a.txt\n*** Add File: {prefix}/n/b.txt\n+new\n\
+         *** Update File: {prefix}/old.txt\n*** Move to: {prefix}/moved.txt\n*** End Patch\n"
+    );
+    client.text("apply_patch", json!({"patch": patch}));
+    let there = ["a.txt", "n/b.txt", "moved.txt"].map(|path| machines.there.read(path));
+    assert_eq!(there, [format!("{prefix}/a.txt\n"), "new\n".to_owned(), "x\n".to_owned()]);
+    assert!(!machines.there.join("old.txt").exists() && machines.front.read("a.txt") == "here\n");
+    let patch = format!("--- a/{prefix}/n/b.txt\n+++ b/{prefix}/n/b.txt\n@@ -1 +1 @@\n-new\n+newer\n");
+    client.text("apply_patch", json!({"patch": patch}));
+    assert_eq!(machines.there.read("n/b.txt"), "newer\n");
+    // The rules of a role for the tools that do a part of a patch hold for a patch there.
+    let mut far = Wire::connect(command(&machines, Some((PATCHES, "far"))), Era::Modern);
+    let patch = |path: &str| format!("*** Begin Patch\n*** Add File: {prefix}/{path}\n+x\n*** End Patch\n");
+    far.text("apply_patch", json!({"patch": patch("src/c.txt")}));
+    let error = far.failure("apply_patch", json!({"patch": patch("c.txt")}));
+    assert!(error.contains("refused by policy") && !machines.there.join("c.txt").exists(), "{error}");
+}
+
+const PATCHES: &str = r#"
+version = 1
+[roles.far]
+allow = ["apply_patch", "write_file", "use_remote"]
+[[roles.far.require]]
+id = "SRC"
+tools = ["write_file"]
+write_within = ["src"]
+"#;
+
+/// The arguments that say on which machine a call is made.
+const PLACES: [&str; 13] = [
+    "path",
+    "paths",
+    "files",
+    "source",
+    "destination",
+    "repository_path",
+    "project_path",
+    "test_path",
+    "working_directory",
+    "database",
+    "session_id",
+    "session",
+    "patch",
+];
+
+#[test]
+fn every_tool_with_a_path_or_an_id_works_there() {
+    let machines = Machines::with([]);
+    machines
+        .front
+        .write("remotes.toml", "[remotes.gone]\nconnect = ['false']\nroots = ['/a']\nchoosable = true\n");
+    let mut command = machines.front.server();
+    command.arg("--config").arg(machines.front.join("remotes.toml")).arg("--root").arg(machines.front.path());
+    let mut client = Wire::connect(command, Era::Modern);
+    let list = client.request("tools/list", json!({}));
+    let (mut tried, mut elsewhere) = (0, Vec::new());
+    for tool in list["result"]["tools"].as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        let Some(properties) = tool["inputSchema"]["properties"].as_object() else { continue };
+        let required: Vec<&str> = tool["inputSchema"]["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        let value = |name: &str, text: &str| match properties[name]["type"].as_str() {
+            Some("integer" | "number") => json!(1000),
+            Some("array") => json!([text]),
+            _ => match properties[name]["enum"].as_array() {
+                Some(values) => values[0].clone(),
+                None => json!(text),
+            },
+        };
+        let is_target = ["inspect_state", "capture_trace"].contains(&name);
+        for place in properties.keys() {
+            let is_place = if is_target { place == "target" } else { PLACES.contains(&place.as_str()) };
+            // Names of a revision, a commit and a remote of git.
+            if !is_place || (name, place.as_str()) == ("git_restore", "source") {
+                continue;
+            }
+            let text = match place.as_str() {
+                "patch" => "*** Begin Patch\n*** Add File: gone:/a\n+x\n*** End Patch\n",
+                _ => "gone:/a",
+            };
+            let mut arguments = serde_json::Map::new();
+            for other in &required {
+                let other_text = if PLACES.contains(other) { text } else { "x" };
+                arguments.insert((*other).to_owned(), value(other, other_text));
+            }
+            arguments.insert(place.clone(), value(place, text));
+            let answer = client.request("tools/call", json!({"name": name, "arguments": arguments}));
+            tried += 1;
+            if !answer.to_string().contains("remote gone: ") {
+                elsewhere.push(format!("{name} {arguments:?}: {answer}"));
+            }
+        }
+    }
+    assert!(elsewhere.is_empty() && tried > 60, "{tried} {elsewhere:#?}");
+}
+
+#[test]
+fn what_runs_there_is_in_the_lists_and_a_session_there_is_reached_by_its_id() {
+    let machines = Machines::with([]);
+    let (front, there) = (machines.front.path().display(), machines.there.path().display());
+    // A state folder of its own, as on another machine.
+    let text = format!(
+        "[remotes.box]\nconnect = ['env', 'XDG_STATE_HOME={front}/far', '{}', 'remote-server']\nroots = ['{there}']\n\
+         choosable = true\n",
+        server().display()
+    );
+    machines.front.write("remotes.toml", &text);
+    let mut command = machines.front.server();
+    command.arg("--config").arg(machines.front.join("remotes.toml")).arg("--root").arg(machines.front.path());
+    let mut client = Wire::connect(command, Era::Modern);
+    assert_eq!(client.outcome("list_commands", json!({})).0, json!({"commands": []}));
+    let prefix = choose(&mut client);
+    let (far, near, agent) = (unique_seconds(), unique_seconds(), unique_seconds());
+    let start = |client: &mut Wire, folder: &str, seconds: &str| {
+        let arguments = json!({"command": ["sleep", seconds], "working_directory": folder});
+        client.outcome("start_command", arguments).0["id"].clone()
+    };
+    let ids = [start(&mut client, ".", &near), start(&mut client, &prefix, &far)];
+    let listed = client.outcome("list_commands", json!({})).0;
+    let listed: Vec<Value> =
+        listed["commands"].as_array().unwrap().iter().map(|command| command["id"].clone()).collect();
+    assert_eq!(listed, ids);
+    // Their resource says the same, and each has one.
+    let uri = format!("coretools://commands/{}", ids[1]);
+    let read = client.request("resources/read", json!({"uri": uri}));
+    assert!(read.to_string().contains(&far), "{read}");
+    let arguments = json!({"command": ["sleep", agent], "working_directory": prefix});
+    let (session, failed) = client.outcome("new_session", arguments);
+    assert!(!failed, "{session}");
+    let id = session["session_id"].as_str().unwrap().to_owned();
+    assert!(id.starts_with("box:"), "{id}");
+    let listed = client.text("list_sessions", json!({}));
+    assert!(listed.starts_with("1 sessions\n") && listed.contains(&id), "{listed}");
+    let log = client.text("logs", json!({"session": id}));
+    assert!(log.contains("cursor"), "{log}");
+    let error = client.failure("logs", json!({"session": id.trim_start_matches("box:")}));
+    assert!(!error.contains("cursor"), "{error}");
+    let ended = client.text("end_session", json!({"session_id": id, "grace": 0}));
+    assert!(ended.contains(&format!("session_id: {id}")), "{ended}");
+    wait_until_gone(&format!("sleep {agent}"), Duration::from_secs(10));
+    client.close_input();
+    client.wait(Duration::from_secs(10));
+    wait_until_gone(&format!("sleep {far}"), Duration::from_secs(10));
+}
+
+#[test]
+fn the_rules_of_a_role_for_paths_name_every_root_there() {
+    let machines = Machines::with([
+        ("one/src/a.txt", "first\n"),
+        ("data/tmp/b.txt", "second\n"),
+        ("data/c.txt", "no\n"),
+    ]);
+    let there = machines.there.path().display().to_string();
+    let text = format!(
+        "[remotes.box]\nconnect = ['{}', 'remote-server']\nroots = ['{there}/one', '{there}/data']\nchoosable = true\n",
+        server().display()
+    );
+    let rules = ROLES.replace("[\"src\"]", "[\"src\", \"data:tmp\"]");
+    let command = |with_remote: bool| {
+        machines.front.write("remotes.toml", &text);
+        machines.front.write("roles.toml", &rules);
+        let mut command = machines.front.server();
+        command.arg("--config").arg(machines.front.join("remotes.toml"));
+        command.arg("--policy").arg(machines.front.join("roles.toml")).args(["--role", "far"]);
+        match with_remote {
+            true => command.args(["--remote", "box"]),
+            false => command.arg("--root").arg(machines.front.path()),
+        };
+        command
+    };
+    for (with_remote, prefix) in [(true, ""), (false, "box:")] {
+        let mut client = Wire::connect(command(with_remote), Era::Modern);
+        let path = |path: &str| json!({"path": format!("{prefix}{there}/{path}")});
+        assert!(client.text("read_file", path("one/src/a.txt")).contains("first"));
+        assert!(client.text("read_file", path("data/tmp/b.txt")).contains("second"));
+        let error = client.failure("read_file", path("data/c.txt"));
+        assert!(error.contains("refused by policy"), "{error}");
+        if with_remote {
+            assert!(client.text("read_file", json!({"path": "data:tmp/b.txt"})).contains("second"));
+        }
+    }
 }
 
 #[test]

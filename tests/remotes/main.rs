@@ -22,10 +22,15 @@ mod fixtures;
 mod grace;
 mod hostile;
 mod http;
+mod lease_database;
 mod leases;
 mod loss;
+mod notices;
 mod policy;
 mod random;
+#[path = "../database/servers.rs"]
+#[allow(dead_code, reason = "the other database, and what other tests ask")]
+mod servers;
 mod soak;
 
 use integration_tests::{Era, Project, Wire, server};

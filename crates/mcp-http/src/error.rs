@@ -11,6 +11,7 @@ use crate::commands::health::HealthError;
 use crate::commands::init::InitError;
 use crate::commands::token::TokenError;
 use crate::console_output::OutputError;
+use crate::lease_store::LeaseStoreError;
 use crate::net::address::AddressError;
 use crate::net::listener::BindError;
 use crate::net::tls::TlsError;
@@ -51,6 +52,8 @@ pub(crate) enum Error {
     AuditDatabase(#[from] UnsetVariableError),
     #[error(transparent)]
     AuditStore(#[from] AuditStoreError),
+    #[error(transparent)]
+    Leases(#[from] LeaseStoreError),
     /// An entry of a list of addresses is none.
     #[error("{key}")]
     AddressList { key: &'static str, source: AddressError },

@@ -19,6 +19,7 @@ mod console_output;
 mod error;
 mod flame_graphs;
 mod layers;
+mod lease_store;
 mod limits;
 mod login_store;
 mod mcp_endpoint;

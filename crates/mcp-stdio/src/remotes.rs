@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::output::{name, print, print_error};
 use clap::Subcommand;
 use error_causes::chain;
-use remotes::{FoundLease, RemoteKind, RemoteSettings};
+use remotes::{FoundLease, LeaseRegistry, RemoteKind, RemoteSettings};
 use server_setup::remote::lease_folder;
 use server_setup::resources;
 use server_setup::settings::Settings;
@@ -35,7 +35,7 @@ pub(crate) enum RemotesCommand {
 /// Runs `mcp-stdio remotes COMMAND`; without a command it lists.
 pub(crate) async fn run(settings: &Settings, command: Option<RemotesCommand>) -> Result<ExitCode, Error> {
     match command.unwrap_or(RemotesCommand::List) {
-        RemotesCommand::List => list(&settings.config.remotes),
+        RemotesCommand::List => list(&settings.config.remotes).await,
         RemotesCommand::Reap => reap(settings).await,
     }
 }
@@ -44,7 +44,7 @@ fn failed(error: &remotes::Error) -> Error {
     Error::Failed(chain(error))
 }
 
-fn list(configured: &[RemoteSettings]) -> Result<ExitCode, Error> {
+async fn list(configured: &[RemoteSettings]) -> Result<ExitCode, Error> {
     let mut text = String::from("Kinds, as in --remote KIND:TARGET[:ROOT]:\n");
     for kind in RemoteKind::preset_names().filter_map(RemoteKind::preset) {
         let kind = kind.map_err(|error| Error::Failed(error.to_string()))?;
@@ -69,7 +69,7 @@ fn list(configured: &[RemoteSettings]) -> Result<ExitCode, Error> {
         }
     }
     let leases = match lease_folder() {
-        Some(folder) => folder.leases().map_err(|error| failed(&error))?,
+        Some(folder) => LeaseRegistry::from(folder).leases().await.map_err(|error| failed(&error))?,
         None => Vec::new(),
     };
     if !leases.is_empty() {
@@ -90,7 +90,7 @@ fn list(configured: &[RemoteSettings]) -> Result<ExitCode, Error> {
 async fn reap(settings: &Settings) -> Result<ExitCode, Error> {
     let folder = lease_folder().ok_or_else(|| failed(&remotes::Error::NoLeaseFolder))?;
     let runner = resources::runner(settings)?;
-    let reaped = folder.reap(&settings.config.remotes, &runner).await;
+    let reaped = LeaseRegistry::from(folder).reap(&settings.config.remotes, &runner).await;
     runner.shutdown(SHUTDOWN_GRACE).await;
     let reaped = reaped.map_err(|error| failed(&error))?;
     for (id, reason) in &reaped.failed {

@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "the program's own file, and those that the operator names")]
 
 use crate::commands::RemoteCommand;
-use crate::error::Error;
+use crate::error::{CopyError, Error};
 use crate::settings::RemoteSettings;
 use process_runner::Runner;
 use sha2::{Digest, Sha256};
@@ -57,10 +57,8 @@ pub(crate) async fn copied_binary(
         (None, true) => std::env::current_exe()
             .map_err(|source| Error::ReadBinary { path: PathBuf::from(program), source })?,
         (None, false) => {
-            return Err(Error::Copy(format!(
-                "the remote is {architecture}, and this program is for {own}; put {program}-{architecture} into a folder and \
-                 name it as `binaries` of this remote"
-            )));
+            let (there, program) = (architecture, program.to_owned());
+            return Err(CopyError::Architecture { there, here: own, program }.into());
         }
     };
     let sha256 = hash(path.clone()).await?;
@@ -121,6 +119,9 @@ mod tests {
         let own = settings("connect = ['x']");
         let other =
             copied_binary(&own, Some(&prints("riscv64")), &runner, "mcp-stdio", "1").await.unwrap_err();
-        assert!(other.to_string().contains("riscv64"), "{other}");
+        assert!(
+            matches!(&other, Error::Copy(CopyError::Architecture { there, .. }) if there == "riscv64"),
+            "{other}"
+        );
     }
 }

@@ -1,5 +1,8 @@
 //! The errors of the crate.
 
+use crate::lease::InvalidLease;
+#[cfg(feature = "database")]
+use crate::lease::LeaseDatabaseError;
 use crate::settings::RemoteSettings;
 use crate::template::MissingValue;
 use std::io;
@@ -124,7 +127,18 @@ pub enum Error {
     },
     /// A lease names nothing that could be destroyed.
     #[error("the lease cannot be used: {0}")]
-    InvalidLease(String),
+    InvalidLease(#[from] InvalidLease),
+    /// The database of leases cannot be used.
+    #[cfg(feature = "database")]
+    #[error("cannot use the database of leases")]
+    LeaseDatabase(#[source] LeaseDatabaseError),
+    /// This server gave no sign of life for so long that another one has taken its lease.
+    #[cfg(feature = "database")]
+    #[error("another server has taken the lease {id}, since this one gave no sign of life for too long")]
+    LeaseTaken {
+        /// The lease.
+        id: String,
+    },
     /// There is no folder for the registry of leases.
     #[error("nowhere to write down what is created: set XDG_STATE_HOME or HOME")]
     NoLeaseFolder,
@@ -133,7 +147,7 @@ pub enum Error {
     Random(#[source] getrandom::Error),
     /// The program cannot be copied there.
     #[error("cannot copy the program there: {0}")]
-    Copy(String),
+    Copy(#[from] CopyError),
     /// The program that would be copied cannot be read.
     #[error("cannot read {}", .path.display())]
     ReadBinary {
@@ -145,6 +159,28 @@ pub enum Error {
     /// A message cannot be written.
     #[error("a message cannot be written")]
     Message(#[from] serde_json::Error),
+}
+
+/// The reason why the program cannot be copied to a remote.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopyError {
+    /// The kind cannot copy.
+    #[error("this kind has no command `copy`")]
+    NoCommand,
+    /// There is no program for the architecture of the remote.
+    #[error(
+        "the remote is {there}, and this program is for {here}; put {program}-{there} into a folder and name it as `binaries` \
+         of this remote"
+    )]
+    Architecture {
+        /// The architecture of the remote.
+        there: String,
+        /// The architecture of this program.
+        here: &'static str,
+        /// The name of this program.
+        program: String,
+    },
 }
 
 impl Error {

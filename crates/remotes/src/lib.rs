@@ -16,7 +16,7 @@
 //!   ([`OpenRequest`]), and no token and no name of a caller.
 //! - **A call is sent once.** If the channel ends while it is open, it fails and says that it may have run.
 //! - **What was created is destroyed.** A lease is written down before `create` runs, and its lock is released by the
-//!   system when its owner dies: whoever finds it then destroys what it names ([`LeaseFolder::reap`]).
+//!   system when its owner dies: whoever finds it then destroys what it names ([`LeaseRegistry::reap`]).
 //! - **Commands inherit few variables**: those that every program needs, and those that the kind names.
 //!
 //! Unix only.
@@ -49,15 +49,17 @@ mod warm;
 
 pub use caller_slug::caller_slug;
 pub use channel::OnProgress;
-pub use error::Error;
+pub use error::{CopyError, Error};
 pub use kind::{KindOption, RemoteKind};
-pub use lease::{FoundLease, LeaseFolder, LeaseRecord, Reaped};
+pub use lease::{FoundLease, InvalidLease, LeaseFolder, LeaseRecord, LeaseRegistry, Reaped};
+#[cfg(feature = "database")]
+pub use lease::{LeaseDatabase, LeaseDatabaseError};
 pub use opening::{
     CLOSE_LINE, InvalidOpening, MAX_OPENING_BYTES, NO_SESSION, OPEN_METHOD, OpenAnswer, OpenRequest,
     OpenSession, Opening,
 };
 pub use options::RemoteOptions;
-pub use remote::{Remote, RemoteCall};
+pub use remote::{Remote, RemoteCall, WeakRemote};
 pub use settings::{RemoteNameError, RemoteSettings};
 pub use table::TableError;
 pub use template::{MissingValue, TemplateError};

@@ -2,7 +2,7 @@
 
 use crate::binary::{COPY_TIMEOUT, CopiedBinary, copied_binary};
 use crate::commands::{CommandValues, RemoteCommands};
-use crate::error::Error;
+use crate::error::{CopyError, Error};
 use crate::lease::Lease;
 use crate::options::RemoteOptions;
 use crate::settings::RemoteSettings;
@@ -55,14 +55,14 @@ impl Maker<'_> {
             return Ok(());
         }
         let leases = self.options.leases.as_ref().ok_or(Error::NoLeaseFolder)?;
-        *lease = leases.begin(self.settings, &self.values(copied))?;
+        *lease = leases.begin(self.settings, &self.values(copied)).await?;
         let Some(lease) = lease else { return Ok(()) };
         let commands = lease.commands.clone();
         let created = self.create(&commands).await;
         match &created {
             // Such a kind creates with the connection.
             Ok(()) if commands.create.is_none() => {}
-            Ok(()) => lease.note_created()?,
+            Ok(()) => lease.note_created().await?,
             // An engine whose command was ended may go on.
             Err(error) if !matches!(error, Error::TimedOut { .. }) => lease.note_not_created(),
             Err(_) => {}
@@ -99,7 +99,7 @@ impl Maker<'_> {
     /// Copies the program there.
     pub(crate) async fn copy(&self, commands: &RemoteCommands, copied: &CopiedBinary) -> Result<(), Error> {
         let Some(copy) = &commands.copy else {
-            return Err(Error::Copy("this kind has no command `copy`".to_owned()));
+            return Err(CopyError::NoCommand.into());
         };
         tracing::info!("copying {} to {}", copied.name, self.settings.label());
         let bytes = copied.bytes()?;

@@ -13,8 +13,9 @@ use process_runner::CancellationToken;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::time::Duration;
+use tokio::sync::watch;
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,23 @@ mod tests;
 #[derive(Clone)]
 pub struct Remote {
     shared: Arc<SharedRemote>,
+}
+
+/// A handle of a [`Remote`] that does not keep it.
+#[derive(Clone)]
+pub struct WeakRemote(Weak<SharedRemote>);
+
+impl WeakRemote {
+    /// Returns the remote, if it is still there.
+    pub fn upgrade(&self) -> Option<Remote> {
+        self.0.upgrade().map(|shared| Remote { shared })
+    }
+}
+
+impl fmt::Debug for WeakRemote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakRemote")
+    }
 }
 
 /// A call of a tool of a remote.
@@ -68,6 +86,8 @@ impl Remote {
             connection: Arc::default(),
             is_outdated: AtomicBool::new(false),
             ending: CancellationToken::new(),
+            changes: watch::Sender::default(),
+            is_watched: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -139,6 +159,49 @@ impl Remote {
             // Whoever holds the lock is connecting.
             Err(_) => true,
         }
+    }
+
+    /// Returns what tells of changes of what runs there: of starts, of ends, and of the loss of a connection. What has changed
+    /// is to be looked at: the server there is not believed. It ends with the remote, and is given to the first who asks.
+    pub fn take_changes(&self) -> Option<watch::Receiver<u64>> {
+        let is_first = !self.shared.is_watched.swap(true, Ordering::AcqRel);
+        is_first.then(|| self.shared.changes.subscribe())
+    }
+
+    /// Returns true if nothing runs there any more: the connection was lost, and does not come back to what ran there. While it
+    /// connects, nothing is known.
+    pub fn is_state_gone(&self) -> bool {
+        let Ok(connection) = self.shared.connection.try_lock() else { return false };
+        match &connection.channel {
+            // With a grace, it is about to be connected again.
+            Some(channel) => channel.end_reason().is_some() && self.shared.settings.grace.is_none(),
+            None => connection.lost.as_ref().is_none_or(|lost| lost.session().is_none()),
+        }
+    }
+
+    /// Returns a handle that does not keep the remote.
+    pub fn downgrade(&self) -> WeakRemote {
+        WeakRemote(Arc::downgrade(&self.shared))
+    }
+
+    /// Calls a tool there if it is connected. None if it is not, or a connection is being made or lost.
+    ///
+    /// # Errors
+    /// The connection ended, or the server there refused the call.
+    pub async fn call_if_connected(&self, call: RemoteCall<'_>) -> Option<Result<Map<String, Value>, Error>> {
+        let channel = {
+            let connection = self.shared.connection.lock().await;
+            connection.channel.as_ref().filter(|channel| channel.end_reason().is_none()).map(Arc::clone)?
+        };
+        let RemoteCall { tool, arguments, cancel, on_progress, starts_background } = call;
+        Some(channel.call_tool(tool, &arguments, &cancel, on_progress, starts_background).await)
+    }
+
+    /// Returns true if something may run there that outlives calls. While it connects, nothing is known.
+    pub fn keeps_state(&self) -> bool {
+        let Ok(connection) = self.shared.connection.try_lock() else { return false };
+        connection.lost.as_ref().is_some_and(|lost| lost.keeps_state)
+            || connection.channel.as_ref().is_some_and(|channel| channel.keeps_state())
     }
 
     /// Returns the open channel, or opens one.

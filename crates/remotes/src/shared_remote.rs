@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 /// The exit code of a shell for a program that is not there (POSIX: 127), and of engines that run one there.
 const NOT_FOUND: [u32; 2] = [127, 126];
@@ -34,6 +34,10 @@ pub(crate) struct SharedRemote {
     /// True if the first message has changed since the channel was opened.
     pub(crate) is_outdated: AtomicBool,
     pub(crate) ending: CancellationToken,
+    /// Counts the changes of what runs there.
+    pub(crate) changes: watch::Sender<u64>,
+    /// True once somebody is told of the changes.
+    pub(crate) is_watched: AtomicBool,
 }
 
 impl SharedRemote {
@@ -134,7 +138,7 @@ impl SharedRemote {
         (connection.lease, connection.copied) = (lease, copied.or(connection.copied.take()));
         connection.session = RemoteSession::new(&self.settings)?;
         let channel = self.open_channel(connect, opening(connection, false)).await?;
-        self.connected(connection, channel)
+        self.connected(connection, channel).await
     }
 
     /// Opens a channel to the server there that has outlived the one before.
@@ -153,11 +157,11 @@ impl SharedRemote {
         match self.connect(&commands, opening(connection, true)).await {
             Ok(channel) => {
                 if keeps_state {
-                    channel.note_state();
+                    channel.note_state().await;
                 }
                 connection.lost = None;
                 tracing::info!("connected again to {}, which has lived on", self.settings.label());
-                self.connected(connection, channel)
+                self.connected(connection, channel).await
             }
             Err(error) => {
                 connection.session = None;
@@ -194,18 +198,18 @@ impl SharedRemote {
             }
             (connected, _) => connected?,
         };
-        self.connected(connection, channel)
+        self.connected(connection, channel).await
     }
 
     /// Notes a channel that has been opened.
-    fn connected(
+    async fn connected(
         self: &Arc<Self>,
         connection: &mut Connection,
         channel: Channel,
     ) -> Result<Arc<Channel>, Error> {
         if let Some(lease) = &mut connection.lease {
             // A kind that creates with the connection has created now.
-            lease.note_created()?;
+            lease.note_created().await?;
         }
         let channel = Arc::new(channel);
         let answer = channel.answer();
@@ -255,6 +259,7 @@ impl SharedRemote {
             client: self.options.program,
             timeout: self.settings.connect_timeout,
             idle: self.settings.idle,
+            changes: &self.changes,
         };
         channel::open(started, options).await
     }
@@ -334,7 +339,11 @@ async fn resume_until_over(shared: Arc<SharedRemote>) {
         }
         match shared.resume(&mut connection).await {
             // The next call is told.
-            Ok(_) | Err(Error::NoSession) => return,
+            Ok(_) | Err(Error::NoSession) => {
+                // Something may have ended meanwhile, or everything has.
+                shared.changes.send_modify(|count| *count = count.wrapping_add(1));
+                return;
+            }
             Err(error) => tracing::warn!(
                 "remote {} cannot be reached, and is tried again: {}",
                 shared.settings.label(),

@@ -162,16 +162,8 @@ impl ExecutorPolicy for CodexExecutorPolicy {
     }
 
     fn ended(&self, permit: CodexPermit, succeeded: bool) -> Vec<String> {
-        let changed = permit.settings.iter().flat_map(SettingsSnapshot::restore);
-        let notices = changed
-            .map(|(path, failure)| {
-                let undone = match failure {
-                    None => "it is as it was before".to_owned(),
-                    Some(error) => format!("it could not be put back: {}", chain(&error)),
-                };
-                format!("[the command changed {path}, which decides what this agent may do; {undone}]")
-            })
-            .collect();
+        let told = permit.settings.iter().flat_map(SettingsSnapshot::restore_and_tell);
+        let notices = told.map(|told| format!("[{told}]")).collect();
         self.host.finish(&permit.permit, succeeded);
         notices
     }

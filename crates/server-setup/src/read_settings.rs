@@ -108,6 +108,8 @@ fn combined(
         chosen_remotes: None,
         #[cfg(all(feature = "remotes", unix))]
         warm_remotes: remotes::WarmRemotes::default(),
+        #[cfg(all(feature = "remotes", unix))]
+        leases: Arc::default(),
         first_command_id: 0,
         withheld: Vec::new(),
     })

@@ -46,6 +46,9 @@ pub struct Settings {
     /// The remotes that are made ahead.
     #[cfg(all(feature = "remotes", unix))]
     pub warm_remotes: remotes::WarmRemotes,
+    /// The registry of leases, once it is open. Not set: the folder of the user.
+    #[cfg(all(feature = "remotes", unix))]
+    pub leases: Arc<std::sync::OnceLock<remotes::LeaseRegistry>>,
     /// The id of the first background command; 0 and 1 are the same. The server in front of a remote sets it, so that the
     /// ids of its machines are different.
     pub first_command_id: u32,

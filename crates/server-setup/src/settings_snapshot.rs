@@ -78,6 +78,18 @@ impl SettingsSnapshot {
         Self { links, files, folders: taken }
     }
 
+    /// Undoes every change since, as [`restore`](Self::restore) does, and returns a sentence about each.
+    pub fn restore_and_tell(&self) -> Vec<String> {
+        let told = self.restore().into_iter().map(|(path, failure)| {
+            let undone = match failure {
+                None => "it is as it was before".to_owned(),
+                Some(error) => format!("it could not be put back: {}", error_causes::chain(&error)),
+            };
+            format!("the command changed {path}, which decides what this agent may do; {undone}")
+        });
+        told.collect()
+    }
+
     /// Undoes every change since. Returns the files that were changed, and if they could not be put back, the reason.
     pub fn restore(&self) -> Vec<(String, Option<Error>)> {
         let mut changes = UndoneChanges::default();

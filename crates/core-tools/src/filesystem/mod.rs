@@ -67,9 +67,9 @@ pub use media::{MediaFile, MediaKind, ReadMediaFile, read_media_file};
 pub use move_file::{MoveFile, MoveResult, move_file};
 #[cfg(feature = "context")]
 pub use outline::{FileOutline, OutlineDefinition, OutlinedFile, OutlinedFiles, file_outline};
-#[cfg(feature = "mcp")]
-pub(crate) use patch::patched_paths;
 pub use patch::{ApplyPatch, HunkProblem, PatchAction, PatchProblem, PatchResult, PatchedFile, apply_patch};
+#[cfg(feature = "mcp")]
+pub(crate) use patch::{patched_paths, with_paths};
 pub use read::{ReadFile, TextFile, read_file};
 pub use read_multiple::{
     FileReadOutcome, FileToRead, LinesToRead, MultipleFiles, ReadMultipleFiles, read_multiple_files,

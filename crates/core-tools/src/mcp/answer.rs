@@ -134,6 +134,22 @@ impl Answer {
         answer
     }
 
+    /// Changes the structured object, if there is one. Without a text of its own the answer says the same in both.
+    #[must_use]
+    pub(super) fn with_object(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        if let Some(object) = &mut self.structured {
+            change(object);
+        }
+        self
+    }
+
+    /// Changes the first text, if there is one.
+    #[must_use]
+    pub(super) fn with_text(mut self, change: impl FnOnce(&str) -> String) -> Self {
+        self.text = self.text.map(|text| change(&text));
+        self
+    }
+
     /// Returns the text that is sent beside the object.
     fn text_beside_object(&self) -> String {
         let mut text = Self { more: Vec::new(), ..self.clone() }.to_text();

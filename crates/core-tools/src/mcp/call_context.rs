@@ -135,7 +135,8 @@ impl CallContext {
     }
 
     /// Calls another tool in the name of the caller, for a prompt or a resource that
-    /// [uses tools](super::Prompt::uses_tools).
+    /// [uses tools](super::Prompt::uses_tools). The call is judged and recorded as one of the caller's own, so that it may be
+    /// of every tool that the caller may call. The names of `uses_tools` decide who sees the prompt or resource.
     ///
     /// # Errors
     /// The prompt or resource does not use tools.

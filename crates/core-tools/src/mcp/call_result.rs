@@ -92,11 +92,14 @@ fn content_block(block: Value) -> Option<ReceivedBlock> {
                 _ => None,
             };
             // `AnswerMedia::into_content` writes the path of a document after `file:`. This is the inverse.
-            let path = text("uri")?.strip_prefix("file:")?.to_owned();
-            ReceivedBlock::Media(AnswerMedia::Document {
-                data: text("blob")?,
-                mime_type: text("mimeType")?,
-                path,
+            let (uri, mime_type) = (text("uri")?, text("mimeType")?);
+            ReceivedBlock::Media(match (text("text"), text("blob")) {
+                (Some(text), None) => AnswerMedia::Resource { uri, mime_type, text },
+                (None, Some(data)) => {
+                    let path = uri.strip_prefix("file:")?.to_owned();
+                    AnswerMedia::Document { data, mime_type, path }
+                }
+                _ => return None,
             })
         }
         _ => return None,
@@ -118,6 +121,11 @@ mod tests {
         let long = "x".repeat(10_000);
         let object = json!({"passed": 3, "output": long});
         let image = AnswerMedia::Image { data: "aGk=".to_owned(), mime_type: "image/png".to_owned() };
+        let resource = AnswerMedia::Resource {
+            uri: "notes://1".to_owned(),
+            mime_type: "text/plain".to_owned(),
+            text: "a note".to_owned(),
+        };
         let document = AnswerMedia::Document {
             data: "aGk=".to_owned(),
             mime_type: "application/pdf".to_owned(),
@@ -131,6 +139,7 @@ mod tests {
             Answer::error(&ToolError::new("no such file")),
             Answer::media(image, "a picture"),
             Answer::media(document, "a document"),
+            Answer::media(resource, "a note"),
         ] {
             let sent = json!(answer.clone().into_call_result());
             let again = received(&sent).unwrap();
@@ -155,6 +164,10 @@ mod tests {
             ),
             (
                 json!({"content": [{"type": "resource", "resource": {"uri": "https://x", "blob": "", "mimeType": "a"}}]}),
+                InvalidCallResult::Block(0),
+            ),
+            (
+                json!({"content": [{"type": "resource", "resource": {"uri": "x:y", "text": "", "blob": "", "mimeType": "a"}}]}),
                 InvalidCallResult::Block(0),
             ),
             (json!({"content": text, "structuredContent": [1]}), InvalidCallResult::Structured),

@@ -59,10 +59,13 @@ impl CallTasks {
     /// Returns true if a call of `caller` may become a task now.
     pub(super) fn has_room(&self, caller: &Caller) -> bool {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that the manager has forgotten have no state to ask for.
+        if has_room_beside(&owners, caller) {
+            return true;
+        }
+        // Those that the manager has forgotten have no state to ask for. It copies the answer of each task that it is asked
+        // about, so that it is asked only where there is no room otherwise.
         owners.retain(|id, _| self.manager.get_task(id).is_ok());
-        let of_principal = owners.values().filter(|owner| owner.caller.principal() == caller.principal());
-        owners.len() < MAX_TASKS && of_principal.count() < MAX_TASKS_BY_PRINCIPAL
+        has_room_beside(&owners, caller)
     }
 
     /// Lets a call go on as a task. It may run for `longest`.
@@ -139,6 +142,12 @@ impl CallTasks {
         let is_owner = owner.caller.principal() == caller.principal() && sees(&owner.tool);
         if is_owner { Ok(()) } else { Err(errors::no_such_task()) }
     }
+}
+
+/// Returns true if `caller` may have another task beside these.
+fn has_room_beside(owners: &HashMap<String, TaskOwner>, caller: &Caller) -> bool {
+    let of_principal = owners.values().filter(|owner| owner.caller.principal() == caller.principal());
+    owners.len() < MAX_TASKS && of_principal.count() < MAX_TASKS_BY_PRINCIPAL
 }
 
 /// Runs a call as a task: to its end, with what it asks of the client in the state of the task.

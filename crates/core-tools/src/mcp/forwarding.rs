@@ -3,8 +3,10 @@
 
 use super::answer::Answer;
 use super::call_context::CallContext;
+use super::client_notices::ClientNotices;
 use super::tool::Tool;
 use super::tool_error::ToolError;
+use super::tool_hooks::ConnectNotices;
 use super::toolset::Toolset;
 use futures_util::future::{BoxFuture, FutureExt};
 use serde_json::{Map, Value};
@@ -27,7 +29,10 @@ type Forward = dyn Fn(ForwardedCall) -> BoxFuture<'static, Result<Answer, ToolEr
 
 /// Makes calls on another server. Cheap to clone.
 #[derive(Clone)]
-pub struct CallForwarder(Arc<Forward>);
+pub struct CallForwarder {
+    forward: Arc<Forward>,
+    connect_notices: Option<Arc<ConnectNotices>>,
+}
 
 impl CallForwarder {
     /// Makes each call by `forward`. Its answer is masked and bounded here, as every answer is.
@@ -35,7 +40,14 @@ impl CallForwarder {
     where
         R: Future<Output = Result<Answer, ToolError>> + Send + 'static,
     {
-        Self(Arc::new(move |call| forward(call).boxed()))
+        Self { forward: Arc::new(move |call| forward(call).boxed()), connect_notices: None }
+    }
+
+    /// Hands `connect` the way to tell clients of changes on the other server.
+    #[must_use]
+    pub fn sends_notices(mut self, connect: impl Fn(&ClientNotices) + Send + Sync + 'static) -> Self {
+        self.connect_notices = Some(Arc::new(connect));
+        self
     }
 }
 
@@ -54,10 +66,11 @@ impl Toolset {
         let forward = |tool: Tool| match tool.wants_directory() || tool.wants_to_call_tools() {
             true => tool,
             false => {
-                let (name, CallForwarder(forward)) = (tool.name(), forwarder.clone());
-                tool.with_handler(move |arguments, context| {
+                let (name, forward) = (tool.name(), Arc::clone(&forwarder.forward));
+                let tool = tool.with_handler(move |arguments, context| {
                     forward(ForwardedCall { tool: name, arguments, context })
-                })
+                });
+                tool.also_sends_notices(forwarder.connect_notices.as_ref())
             }
         };
         Self {

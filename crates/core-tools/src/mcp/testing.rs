@@ -110,9 +110,9 @@ pub fn toolset(commands: &Commands, max_timeout: Duration) -> Toolset {
             .effects(&[Effect::Reads("project_path")])
             .on_release_caller(move |owner| released.forget(owner)),
         tool("run_test_suite", "Run one test file or all", RUN_TEST_SUITE, None)
-            .effects(&[Effect::Reads("test_path")]),
+            .effects(&[Effect::Reads("project_path"), Effect::Reads("test_path")]),
         tool("run_test_task", "Run tests within 120 s", RUN_TEST_TASK, Some(TASK_TIME_LIMIT))
-            .effects(&[Effect::Reads("test_path")]),
+            .effects(&[Effect::Reads("project_path"), Effect::Reads("test_path")]),
     ];
     Toolset::new("tests", tools).prompts([fix_test::prompt(commands, &last_runs)])
 }

@@ -13,7 +13,7 @@ use super::search_hints;
 use super::stored_schemas::SchemaUse;
 use super::task_use::{TaskStart, TaskUse};
 use super::tool_error::ToolError;
-use super::tool_hooks::ToolHooks;
+use super::tool_hooks::{ConnectNotices, ToolHooks};
 use futures_util::future::{BoxFuture, FutureExt};
 use process_runner::LeftoverTree;
 use rmcp::model::ToolAnnotations;
@@ -501,6 +501,40 @@ impl Tool {
         self.handler = Arc::new(move |mut arguments, context| match detour(&mut arguments, &context) {
             Some(elsewhere) => elsewhere,
             None => here(arguments, context),
+        });
+        self
+    }
+
+    /// Hands `connect` the way to tell clients of changes as well.
+    pub(crate) fn also_sends_notices(mut self, connect: Option<&Arc<ConnectNotices>>) -> Self {
+        let Some(connect) = connect.cloned() else { return self };
+        self.hooks.connect_notices = Some(match self.hooks.connect_notices.take() {
+            None => connect,
+            Some(own) => Arc::new(move |notices: &ClientNotices| {
+                own(notices);
+                connect(notices);
+            }),
+        });
+        self
+    }
+
+    /// Has `then` complete the answer of the function that does the work, by the arguments and the context of the call. What
+    /// the tool keeps beyond a call stays.
+    pub(crate) fn followed_by(
+        mut self,
+        then: impl Fn(
+            Result<Answer, ToolError>,
+            Map<String, Value>,
+            CallContext,
+        ) -> BoxFuture<'static, Result<Answer, ToolError>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        let (here, then) = (Arc::clone(&self.handler), Arc::new(then));
+        self.handler = Arc::new(move |arguments, context| {
+            let (answer, then) = (here(arguments.clone(), context.clone()), Arc::clone(&then));
+            async move { then(answer.await, arguments, context).await }.boxed()
         });
         self
     }

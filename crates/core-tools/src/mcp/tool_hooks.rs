@@ -9,7 +9,7 @@ use std::sync::Arc;
 type ReleaseCaller = dyn Fn(&str) + Send + Sync;
 type TakeLeftovers = dyn Fn(&str, &LeftoverTree) -> Result<(), NoPermit> + Send + Sync;
 type ListBackground = dyn Fn() -> Vec<BackgroundProcess> + Send + Sync;
-type ConnectNotices = dyn Fn(&ClientNotices) + Send + Sync;
+pub(super) type ConnectNotices = dyn Fn(&ClientNotices) + Send + Sync;
 
 /// The functions by which a host reaches what a tool keeps beyond a call. None by default.
 #[derive(Clone, Default)]

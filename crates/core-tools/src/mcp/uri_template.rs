@@ -59,10 +59,12 @@ impl UriTemplate {
                         Some(TemplatePart::Variable { .. }) | None => rest.len(),
                     };
                     let (value, behind) = rest.split_at_checked(end)?;
+                    // Decoded first: who joins it to a folder must not get `../` by `..%2F`.
+                    let value = percent_decoded(value)?;
                     if value.is_empty() || (!crosses_slashes && value.contains('/')) {
                         return None;
                     }
-                    values.insert(name.clone(), Value::String(percent_decoded(value)?));
+                    values.insert(name.clone(), Value::String(value));
                     rest = behind;
                 }
             }
@@ -100,13 +102,16 @@ mod tests {
         let two = UriTemplate::new("a://{one}.{two}");
         for (template, uri, variables) in [
             (&data, "test://template/123/data", Some(json!({"id": "123"}))),
-            (&data, "test://template/a%2Fb/data", Some(json!({"id": "a/b"}))),
+            (&data, "test://template/a%20b/data", Some(json!({"id": "a b"}))),
+            (&data, "test://template/a%2Fb/data", None),
+            (&data, "test://template/..%2f..%2Fetc/data", None),
             (&data, "test://template/1/2/data", None),
             (&data, "test://template//data", None),
             (&data, "test://template/123/data/more", None),
             (&data, "test://template/%zz/data", None),
             (&data, "test://template/ä/data", Some(json!({"id": "ä"}))),
             (&all, "file:///a/b/c.txt", Some(json!({"path": "a/b/c.txt"}))),
+            (&all, "file:///a%2Fb", Some(json!({"path": "a/b"}))),
             (&all, "http:///a", None),
             (&two, "a://x.y.z", Some(json!({"one": "x", "two": "y.z"}))),
         ] {

@@ -9,6 +9,7 @@ use super::{audit_database, exposure};
 use crate::activity::sample_continuously;
 use crate::audit_store::{AuditStore, AuditWriter};
 use crate::error::Error;
+use crate::lease_store;
 use crate::telemetry::RequestTracer;
 use server_setup::settings::Settings;
 use std::process::ExitCode;
@@ -40,7 +41,9 @@ pub(crate) async fn serve(
     tracer: Option<RequestTracer>,
 ) -> Result<ExitCode, Error> {
     exposure::check_secret_files(&settings, &settings.config.http)?;
-    let (audit_store, writer) = match audit_database::location(&settings.config.http)? {
+    let location = audit_database::location(&settings.config.http)?;
+    lease_store::open(&settings, location.as_deref()).await?;
+    let (audit_store, writer) = match location {
         None => (None, None),
         Some(location) => {
             let (store, writer) = AuditStore::open(&location).await?;

@@ -217,17 +217,8 @@ impl CommandEnd {
     }
 
     fn restore_settings(&self) {
-        for (path, failure) in self.snapshot.iter().flat_map(SettingsSnapshot::restore) {
-            let undone = match failure {
-                None => "it is as it was before".to_owned(),
-                Some(error) => {
-                    format!("it could not be put back: {}", error_causes::chain(&error))
-                }
-            };
-            print_error(&format!(
-                "{}: the command changed {path}, which decides what this agent may do; {undone}",
-                name()
-            ));
+        for told in self.snapshot.iter().flat_map(SettingsSnapshot::restore_and_tell) {
+            print_error(&format!("{}: {told}", name()));
         }
     }
 }

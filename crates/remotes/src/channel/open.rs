@@ -19,10 +19,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 /// The text before the answer that is skipped: greetings, and what the start files of a shell print.
 const MAX_SKIPPED_BYTES: usize = 64 * 1024;
+
+/// The bytes that are read until there is an answer. One with a long message is read, to be shown shortened.
+const MAX_READ_BYTES: usize = 2 << 20;
 
 /// The time that a command which has failed has to end, so that its message is complete.
 const END_TIME: Duration = Duration::from_millis(500);
@@ -46,6 +49,8 @@ pub(crate) struct ChannelOptions<'a> {
     pub(crate) client: &'static str,
     pub(crate) timeout: Duration,
     pub(crate) idle: Option<Duration>,
+    /// Counts the changes of what runs there.
+    pub(crate) changes: &'a watch::Sender<u64>,
 }
 
 /// A command that connects, which has started and was told nothing yet.
@@ -144,7 +149,7 @@ fn start(
     (to_child, from_child): (pipe::Sender, LineSource),
     answer: OpenAnswer,
 ) -> Channel {
-    let pending = Arc::new(PendingCalls::new());
+    let pending = Arc::new(PendingCalls::new(options.changes.clone()));
     let (lines, queued) = Lines::new();
     let (cancellations, cancelled) = mpsc::unbounded_channel();
     let (closing, ended) = (CancellationToken::new(), CancellationToken::new());
@@ -172,7 +177,11 @@ async fn read_until_answer(
 ) -> Result<Option<Result<OpenAnswer, Error>>, OpeningFault> {
     let mut skipped_bytes = 0;
     loop {
-        match lines.next().await? {
+        // A greeting without line ends is no line of any length.
+        let Some(line) = lines.next_within(MAX_READ_BYTES).await? else {
+            return Err(OpeningFault::TooMuchBefore);
+        };
+        match line {
             Line::Whole(line) => {
                 if let Some(answer) = read_answer(line, id, version) {
                     return Ok(Some(answer));

@@ -8,15 +8,25 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// A function that gets the progress of a call.
 pub type OnProgress = Arc<dyn Fn(&str) + Send + Sync>;
 
 type CallAnswer = Result<Map<String, Value>, Error>;
 
-/// The calls that wait, and the end of the channel.
-pub(super) struct PendingCalls(Mutex<PendingState>);
+/// The calls that wait, the end of the channel, and what is told beside the calls.
+pub(super) struct PendingCalls {
+    state: Mutex<PendingState>,
+    /// Counts the changes of what runs there.
+    changes: watch::Sender<u64>,
+}
+
+/// The id of a line that is no call. Calls are counted from 1.
+pub(super) const NO_CALL: u64 = 0;
+
+/// The resources of what runs there. A notification that one has changed is believed so far that it is looked at.
+pub(super) const STATE_RESOURCES: [&str; 2] = ["coretools://commands", "coretools://sessions"];
 
 struct PendingState {
     calls: HashMap<u64, PendingCall>,
@@ -64,9 +74,9 @@ impl fmt::Debug for PendingCalls {
 }
 
 impl PendingCalls {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(changes: watch::Sender<u64>) -> Self {
         let now = Instant::now();
-        Self(Mutex::new(PendingState {
+        let state = PendingState {
             calls: HashMap::new(),
             last_id: 0,
             end: None,
@@ -74,11 +84,17 @@ impl PendingCalls {
             keeps_state: false,
             last_sign: now,
             last_use: now,
-        }))
+        };
+        Self { state: Mutex::new(state), changes }
+    }
+
+    /// Notes that what runs there has changed.
+    fn note_change(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     fn state(&self) -> MutexGuard<'_, PendingState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn end_reason(&self) -> Option<String> {
@@ -102,8 +118,12 @@ impl PendingCalls {
         }
     }
 
-    /// Notes that the line of a call is being written, or returns false if nobody waits for the call any more.
+    /// Notes that the line of a call is being written, or returns false if nobody waits for the call any more. What is no
+    /// call is always written.
     pub(super) fn note_sent(&self, id: u64) -> bool {
+        if id == NO_CALL {
+            return true;
+        }
         let mut state = self.state();
         let call = state.calls.get_mut(&id);
         call.map(|call| call.is_sent = true).is_some()
@@ -167,6 +187,7 @@ impl PendingCalls {
             // A call that nobody waits for any more needs no answer.
             let _ = call.answer.send(Err(Error::Lost { reason: reason.to_owned() }));
         }
+        self.note_change();
     }
 
     /// Handles a line from there.
@@ -210,6 +231,12 @@ impl PendingCalls {
             }
             MessageKind::Notification { method } if method == "notifications/progress" => {
                 self.progress(message.params());
+            }
+            MessageKind::Notification { method } if method == "notifications/resources/updated" => {
+                let uri = message.params().and_then(|params| params.get("uri")).and_then(Json::as_str);
+                if uri.is_some_and(|uri| STATE_RESOURCES.contains(&uri)) {
+                    self.note_change();
+                }
             }
             MessageKind::Notification { method } => tracing::debug!(method, "dropped a notification"),
             MessageKind::Request { method, .. } => {

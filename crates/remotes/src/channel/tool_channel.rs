@@ -1,6 +1,6 @@
 //! [`Channel`]: an open channel, and the calls on it.
 
-use super::pending::{OnProgress, PendingCalls};
+use super::pending::{NO_CALL, OnProgress, PendingCalls, STATE_RESOURCES};
 use super::supervisor::IDLE;
 use super::writer::Lines;
 use crate::error::Error;
@@ -11,6 +11,7 @@ use process_runner::CancellationToken;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
 /// The version of MCP that is spoken: the one without a handshake, so that a call is the second message.
@@ -26,6 +27,8 @@ pub(crate) struct Channel {
     ended: CancellationToken,
     answer: OpenAnswer,
     client: &'static str,
+    /// True once the server there was asked to tell of changes.
+    is_watched: AtomicBool,
 }
 
 impl Channel {
@@ -38,7 +41,8 @@ impl Channel {
         answer: OpenAnswer,
         client: &'static str,
     ) -> Self {
-        Self { pending, lines, cancellations, closing, ended, answer, client }
+        let is_watched = AtomicBool::new(false);
+        Self { pending, lines, cancellations, closing, ended, answer, client, is_watched }
     }
 
     /// Returns the answer of the server there to the first message.
@@ -72,8 +76,46 @@ impl Channel {
     }
 
     /// Notes that something runs there that outlives calls: the channel follows one that was lost.
-    pub(crate) fn note_state(&self) {
+    pub(crate) async fn note_state(&self) {
         self.pending.note_state();
+        self.watch().await;
+    }
+
+    /// Asks the server there once to tell of changes of what runs there.
+    async fn watch(&self) {
+        if self.is_watched.load(Ordering::Acquire) {
+            return;
+        }
+        // Room first: whoever is dropped while it waits has asked nothing.
+        let Some(room) = self.lines.room().await else { return };
+        if !self.is_watched.swap(true, Ordering::AcqRel) {
+            room.send(NO_CALL, self.listen_request().to_line());
+        }
+    }
+
+    fn listen_request(&self) -> Message<'static> {
+        let uris = STATE_RESOURCES.iter().map(|uri| Json::string(*uri)).collect();
+        let wanted = [("resourceSubscriptions", Json::Array(uris))];
+        let params = [
+            ("notifications", Json::Object(wanted.into_iter().collect())),
+            ("_meta", Json::Object(self.meta().into_iter().collect())),
+        ];
+        Message::request(
+            &Id::Text("changes".to_owned()),
+            "subscriptions/listen",
+            params.into_iter().collect(),
+        )
+    }
+
+    /// Returns what every request says of this server.
+    fn meta(&self) -> Vec<(&'static str, Json<'static>)> {
+        let string = |text: &str| Json::String(Cow::Owned(text.to_owned()));
+        let client = [("name", string(self.client)), ("version", string(&self.answer.version))];
+        vec![
+            ("io.modelcontextprotocol/protocolVersion", string(PROTOCOL_VERSION)),
+            ("io.modelcontextprotocol/clientCapabilities", Json::Object(JsonObject::default())),
+            ("io.modelcontextprotocol/clientInfo", Json::Object(client.into_iter().collect())),
+        ]
     }
 
     /// Returns true if it ends: nothing is sent any more, also if the reason is not known yet.
@@ -103,6 +145,9 @@ impl Channel {
         on_progress: OnProgress,
         starts_background: bool,
     ) -> Result<Map<String, Value>, Error> {
+        if starts_background {
+            self.watch().await;
+        }
         // Room in the queue first: once it is there, sending cannot be interrupted halfway.
         let room = tokio::select! {
             room = self.lines.room() => room,
@@ -138,15 +183,9 @@ impl Channel {
         for (name, value) in arguments {
             object.set(name.clone(), Json::from(value));
         }
-        let number = || Json::Number(Cow::Owned(id.to_string()));
-        let client = [("name", string(self.client)), ("version", string(&self.answer.version))];
-        let meta = [
-            ("io.modelcontextprotocol/protocolVersion", string(PROTOCOL_VERSION)),
-            ("io.modelcontextprotocol/clientCapabilities", Json::Object(JsonObject::default())),
-            ("io.modelcontextprotocol/clientInfo", Json::Object(client.into_iter().collect())),
-            // Always: the server there sends a sign of life while the call runs.
-            ("progressToken", number()),
-        ];
+        let mut meta = self.meta();
+        // Always: the server there sends a sign of life while the call runs.
+        meta.push(("progressToken", Json::Number(Cow::Owned(id.to_string()))));
         let params = [
             ("name", string(tool)),
             ("arguments", Json::Object(object)),

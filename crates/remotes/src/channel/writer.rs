@@ -124,7 +124,7 @@ mod tests {
     async fn written(is_cancelled_in_queue: bool) -> Vec<String> {
         let (pipe, other_end) = pipe::pipe().unwrap();
         let mut read = BufReader::new(other_end).lines();
-        let pending = Arc::new(PendingCalls::new());
+        let pending = Arc::new(PendingCalls::new(tokio::sync::watch::Sender::default()));
         let (lines, queued) = Lines::new();
         let (cancellations, cancelled) = mpsc::unbounded_channel();
         let start = || pending.start(Arc::new(|_: &str| {}), cancellations.clone()).unwrap().0;
@@ -167,7 +167,7 @@ mod tests {
     #[tokio::test]
     async fn a_line_that_is_taken_slowly_is_a_sign_of_life() {
         let (mut pipe, mut other_end) = pipe::pipe().unwrap();
-        let pending = Arc::new(PendingCalls::new());
+        let pending = Arc::new(PendingCalls::new(tokio::sync::watch::Sender::default()));
         let (cancellations, _cancelled) = mpsc::unbounded_channel();
         let (_call, _answer) = pending.start(Arc::new(|_: &str| {}), cancellations).unwrap();
         let line = vec![b'x'; 1 << 20];

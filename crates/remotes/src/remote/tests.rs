@@ -1,7 +1,7 @@
 #![allow(clippy::disallowed_methods, reason = "the tests make the files of an engine")]
 
 use super::*;
-use crate::lease::LeaseFolder;
+use crate::lease::{LeaseFolder, LeaseRegistry};
 use process_runner::Runner;
 use std::path::Path;
 use std::time::Instant;
@@ -29,7 +29,7 @@ fn remote(folder: &Path) -> Remote {
     let table = DeTable::parse(&text).unwrap();
     let settings = RemoteSettings::parse("box", table.get_ref(), &(0..0)).unwrap();
     let mut options = RemoteOptions::new("mcp-stdio", "1", Runner::new());
-    options.leases = Some(LeaseFolder::new(folder.join("leases")));
+    options.leases = Some(LeaseFolder::new(folder.join("leases")).into());
     Remote::new(settings, OpenRequest::new("1", ""), options, WarmRemotes::default())
 }
 
@@ -57,7 +57,8 @@ async fn what_is_created_while_the_remote_ends_is_destroyed() {
     std::fs::remove_file(folder.path().join("gate")).unwrap();
     assert!(matches!(connecting.await.unwrap(), Err(Error::Ending)));
     assert_eq!(made(), 0);
-    assert!(LeaseFolder::new(folder.path().join("leases")).leases().unwrap().is_empty());
+    let leases = LeaseRegistry::from(LeaseFolder::new(folder.path().join("leases")));
+    assert!(leases.leases().await.unwrap().is_empty());
 }
 
 #[tokio::test]

@@ -76,6 +76,12 @@ pub struct HttpTable {
     /// A database for the audit, beside or instead of `policy.audit`: `sqlite:PATH` or `postgres://…`; a `$VARIABLE` is
     /// looked up. None by default.
     pub audit_database: Setting<Option<String>>,
+    /// True writes the leases of remotes into the database of the audit, where every server that uses the database finds
+    /// them. False by default: into files.
+    pub lease_database: Setting<bool>,
+    /// The silence of a server in the database, in milliseconds, after which others destroy what its leases name: 1,000 to
+    /// 3,600,000; 30,000 by default.
+    pub lease_silence_ms: Setting<u64>,
     /// The URL that clients call the server by, `https://name/mcp`: the resource of RFC 9728 and the default audience.
     /// None by default.
     pub public_url: Setting<Option<String>>,
@@ -133,6 +139,8 @@ impl Default for HttpTable {
             reserved_calls: default(16),
             token_usage: default(None),
             audit_database: default(None),
+            lease_database: default(false),
+            lease_silence_ms: default(30_000),
             public_url: default(None),
             jwt_issuer: default(None),
             jwt_audience: default(None),

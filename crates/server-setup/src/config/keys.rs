@@ -90,6 +90,8 @@ pub(super) const KEYS: &[&str] = &[
     "http.reserved_calls",
     "http.token_usage",
     "http.audit_database",
+    "http.lease_database",
+    "http.lease_silence_ms",
     "http.public_url",
     "http.jwt_issuer",
     "http.jwt_audience",
@@ -293,6 +295,10 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
         "http.reserved_calls" => visitor.visit(&mut http.reserved_calls, within(0..=4096, "")),
         "http.token_usage" => visitor.visit(&mut http.token_usage, any()),
         "http.audit_database" => visitor.visit(&mut http.audit_database, any()),
+        "http.lease_database" => visitor.visit(&mut http.lease_database, any()),
+        "http.lease_silence_ms" => {
+            visitor.visit(&mut http.lease_silence_ms, within(1000..=3_600_000, " of milliseconds"))
+        }
         "http.public_url" => visitor.visit(&mut http.public_url, any()),
         "http.jwt_issuer" => visitor.visit(&mut http.jwt_issuer, any()),
         "http.jwt_audience" => visitor.visit(&mut http.jwt_audience, any()),

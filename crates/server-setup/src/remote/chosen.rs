@@ -2,6 +2,7 @@
 //! roots, and those that it may choose by the tool `use_remote`.
 
 use super::forward::{forward, policy_has_changed};
+use super::notices::RemoteNotices;
 use crate::error::Error;
 use core_tools::mcp::{
     Answer, COMMAND_IDS, CallContext, CallRoutes, ForwardedCall, RemoteEffects, RoutedEffects, Tool,
@@ -47,6 +48,7 @@ struct SharedRemotes {
     /// The number of machines that are roots.
     roots: usize,
     remotes: Mutex<HashMap<RemoteKey, Remote>>,
+    notices: RemoteNotices,
     /// The choices that a person has approved.
     approved: Mutex<HashSet<(String, usize)>>,
 }
@@ -136,6 +138,7 @@ impl ChosenRemotes {
             machines,
             roots: count,
             remotes: Mutex::default(),
+            notices: RemoteNotices::default(),
             approved: Mutex::default(),
         })))
     }
@@ -152,11 +155,14 @@ impl ChosenRemotes {
         let named = machines.iter().take(count).map(|machine| {
             (machine.name.clone(), RemoteEffects::new(machine.settings.roots.iter().cloned()))
         });
-        let shared = Arc::clone(&self.0);
-        CallRoutes::new(named, move |machine, call| {
+        let (shared, using) = (Arc::clone(&self.0), Arc::clone(&self.0));
+        let route = move |machine, call| {
             let shared = Arc::clone(&shared);
             async move { shared.call(machine, call).await }
-        })
+        };
+        let connected = self.0.notices.clone();
+        CallRoutes::new(named, route, move |context| using.in_use(count, &context.caller))
+            .sends_notices(move |notices| connected.connect(notices))
     }
 
     /// Adds the tool, if there is something to choose, and makes the calls of all tools whose paths are on a remote there.
@@ -287,7 +293,21 @@ impl SharedRemotes {
             self.check(machine, &call.context)?;
         }
         let remote = self.remote_of(&call.context.caller, machine)?;
-        forward(remote, call).await
+        let name = self.machines.get(machine).map(|machine| machine.name.as_str());
+        forward(remote, call, &self.notices, name).await
+    }
+
+    /// Returns those of the first `count` machines on which something of the caller may run. None is connected for this.
+    fn in_use(&self, count: usize, caller: &Caller) -> Vec<usize> {
+        let (principal, roles) = (principal(caller), roles(caller));
+        let remotes = self.remotes();
+        let of_caller = remotes
+            .iter()
+            .filter(|(key, remote)| key.principal == principal && key.roles == roles && remote.keeps_state());
+        let mut machines: Vec<usize> =
+            of_caller.map(|(key, _)| key.machine).filter(|machine| *machine < count).collect();
+        machines.sort_unstable();
+        machines
     }
 
     /// Refuses a caller whose policy does not let it choose the machine now. The policy is asked for each call, so that a
@@ -338,11 +358,7 @@ impl SharedRemotes {
     /// Returns the remote of a caller, which is connected with its first call.
     fn remote_of(&self, caller: &Caller, machine: usize) -> Result<Remote, NotChosen> {
         let setup = |error: &Error| NotChosen::Setup(chain(error));
-        let key = RemoteKey {
-            principal: principal(caller),
-            roles: caller.roles().map(str::to_owned).collect(),
-            machine,
-        };
+        let key = RemoteKey { principal: principal(caller), roles: roles(caller), machine };
         // Under the lock: of two remotes for one caller one would be lost, with what was created for it.
         let mut remotes = self.remotes();
         if let Some(remote) = remotes.get(&key) {
@@ -380,6 +396,10 @@ impl SharedRemotes {
 /// Returns the name of the caller. A local server has one, without a name.
 fn principal(caller: &Caller) -> String {
     caller.principal().unwrap_or_default().to_owned()
+}
+
+fn roles(caller: &Caller) -> Vec<String> {
+    caller.roles().map(str::to_owned).collect()
 }
 
 /// Describes the machine, in the words of its far end, which are bounded.

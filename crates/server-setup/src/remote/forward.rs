@@ -1,5 +1,6 @@
 //! Makes a call on a remote, and tells a remote of a policy that was read again.
 
+use super::notices::RemoteNotices;
 use crate::trusted_text;
 use core_tools::mcp::{Answer, ForwardedCall, ToolError};
 use error_causes::chain;
@@ -21,8 +22,14 @@ pub fn policy_has_changed(remote: &Remote, path: &Path) {
     }
 }
 
-/// Makes a call on `remote`.
-pub(super) async fn forward(remote: Remote, call: ForwardedCall) -> Result<Answer, ToolError> {
+/// Makes a call on `remote`. Its caller is told by `notices` of what the call starts there; `machine` is the name before the
+/// ids of sessions, if the remote was chosen.
+pub(super) async fn forward(
+    remote: Remote,
+    call: ForwardedCall,
+    notices: &RemoteNotices,
+    machine: Option<&str>,
+) -> Result<Answer, ToolError> {
     let ForwardedCall { tool, arguments, context, .. } = call;
     let name = remote.settings().label();
     let progress = context.progress.clone();
@@ -31,6 +38,9 @@ pub(super) async fn forward(remote: Remote, call: ForwardedCall) -> Result<Answe
         false => Arc::new(|_| {}),
     };
     let starts_background = STARTS_BACKGROUND.contains(&tool);
+    if starts_background {
+        notices.watch(&remote, context.caller.principal().unwrap_or_default(), machine);
+    }
     let call = RemoteCall { tool, arguments, cancel: context.cancel.clone(), on_progress, starts_background };
     let result = remote.call(call).await.map_err(|error| match error {
         remotes::Error::Cancelled => ToolError::new("cancelled"),

@@ -1,6 +1,7 @@
 //! The server in front of a remote: it judges, limits, masks and records every call, and has it made there.
 
 use super::forward::forward;
+use super::notices::RemoteNotices;
 use crate::config::Config;
 use crate::error::Error;
 use crate::program::Program;
@@ -13,7 +14,7 @@ use core_tools::ci::{ConfinementPolicy, EnvironmentPolicy};
 use core_tools::mcp::{CallForwarder, ForwardedCall, RemoteEffects, Toolset};
 use process_runner::Runner;
 use process_runner::guardian::GuardianProgram;
-use remotes::{LeaseFolder, OpenRequest, Remote, RemoteOptions, RemoteSettings};
+use remotes::{LeaseFolder, LeaseRegistry, OpenRequest, Remote, RemoteOptions, RemoteSettings};
 use role_policy::{Caller, EffectResolver};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,8 +73,13 @@ pub fn open_request(
 
 /// Returns what makes calls on `remote`.
 fn forwarder(remote: &Remote) -> CallForwarder {
-    let remote = remote.clone();
-    CallForwarder::new(move |call: ForwardedCall| forward(remote.clone(), call))
+    let (remote, notices) = (remote.clone(), RemoteNotices::default());
+    let connected = notices.clone();
+    let forwarder = CallForwarder::new(move |call: ForwardedCall| {
+        let (remote, notices) = (remote.clone(), notices.clone());
+        async move { forward(remote, call, &notices, None).await }
+    });
+    forwarder.sends_notices(move |notices| connected.connect(notices))
 }
 
 /// Tools whose work is done by a remote, and what a host needs beside them.
@@ -129,9 +135,14 @@ pub fn connect_for(
     Ok(Remote::new(remote, request, options, settings.warm_remotes.clone()))
 }
 
-/// Makes the remotes of the configuration ahead from now on, as many as each says. To be called in a runtime.
+/// Makes the remotes of the configuration ahead from now on, as many as each says, and destroys what other servers have
+/// left behind in a registry that they share. To be called in a runtime.
 pub fn start_warm(settings: &Settings, runner: &Runner) {
     let options = remote_options(settings, runner.clone(), String::new());
+    if settings.leases.get().is_some() {
+        // Another server may be killed before anybody calls this one.
+        options.start_reaping();
+    }
     for remote in &settings.config.remotes {
         settings.warm_remotes.start(remote, &options);
     }
@@ -164,7 +175,7 @@ pub(crate) fn remote_options(settings: &Settings, runner: Runner, caller: String
     let program = settings.program;
     let name = if program.own_toolset.is_some() { program.name } else { PROGRAM };
     let mut options = RemoteOptions::new(name, program.version, runner);
-    options.leases = lease_folder();
+    options.leases = settings.leases.get().cloned().or_else(|| lease_folder().map(LeaseRegistry::from));
     options.configured.clone_from(&settings.config.remotes);
     options.caller = caller;
     options

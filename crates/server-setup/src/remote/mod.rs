@@ -5,6 +5,7 @@ mod chosen;
 mod far_end;
 mod forward;
 mod front;
+mod notices;
 
 pub(crate) use chosen::ChosenParts;
 pub use chosen::{ChosenRemotes, USE_REMOTE};

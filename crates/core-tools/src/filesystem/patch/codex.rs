@@ -38,6 +38,14 @@ pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, Error> {
     Ok(files)
 }
 
+/// Returns the path that a line names if it is a header of this form.
+#[cfg(feature = "mcp")]
+pub(super) fn header_path(line: &str) -> Option<&str> {
+    let path = [ADD, DELETE, UPDATE, MOVE].iter().find_map(|header| line.trim().strip_prefix(header))?;
+    // A line that begins with a blank is one of a hunk.
+    line.starts_with("***").then_some(path.trim())
+}
+
 struct PatchParser<'a> {
     lines: &'a [&'a str],
     next: usize,

@@ -17,6 +17,17 @@ pub(super) enum FilePatch {
     Update { path: String, move_to: Option<String>, hunks: Vec<Hunk> },
 }
 
+#[cfg(feature = "mcp")]
+impl FilePatch {
+    /// Returns the paths, to change them.
+    pub(super) fn paths_mut(&mut self) -> Vec<&mut String> {
+        match self {
+            Self::Add { path, .. } | Self::Delete { path, .. } => vec![path],
+            Self::Update { path, move_to, .. } => std::iter::once(path).chain(move_to).collect(),
+        }
+    }
+}
+
 /// A run of lines that stand together in a file, with those that are removed and added among them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hunk {

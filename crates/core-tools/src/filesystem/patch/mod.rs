@@ -12,6 +12,8 @@ mod lines;
 mod misfit;
 mod parse;
 mod plan;
+#[cfg(feature = "mcp")]
+mod renamed;
 mod request;
 mod rewrite;
 mod run;
@@ -21,6 +23,8 @@ mod tests;
 mod unified;
 
 pub use misfit::{HunkProblem, PatchProblem};
+#[cfg(feature = "mcp")]
+pub(crate) use renamed::with_paths;
 pub use request::{ApplyPatch, PatchAction, PatchResult, PatchedFile};
 pub(super) use rewrite::{RewrittenFiles, rewrite_files};
 pub use run::apply_patch;

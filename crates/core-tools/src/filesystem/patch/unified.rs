@@ -5,7 +5,7 @@ use super::hunk_range::{HunkRange, parse_range};
 use super::syntax::{error_at, shown};
 use crate::filesystem::error::Error;
 
-const DEV_NULL: &str = "/dev/null";
+pub(super) const DEV_NULL: &str = "/dev/null";
 /// The prefixes that git puts before the paths of both sides.
 const PREFIXES: [(&str, &str); 4] = [("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/")];
 /// The suffixes of a copy that a file was compared with.

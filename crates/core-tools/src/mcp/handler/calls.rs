@@ -108,7 +108,8 @@ impl Connection {
                 Some(CallStep::Ended(answer)) => return Ok(CallOutcome::Ended(answer)),
                 Some(CallStep::BecomesTask) => {
                     running.task_at = None;
-                    if !has_tasks || !host.tasks().has_room(&caller) {
+                    // A task has no place for what the client was asked already.
+                    if !has_tasks || !pending.is_empty() || !host.tasks().has_room(&caller) {
                         continue;
                     }
                     let longest = host.limits().call_timeout.max(host.limits().max_timeout);
