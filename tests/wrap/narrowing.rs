@@ -1,7 +1,7 @@
 //! A hidden tool does not exist, in every way in which a client can ask.
 
 use crate::{LEGACY, WrapSetup, names, setup};
-use integration_tests::Era;
+use integration_tests::{Era, Project, Wire, server};
 use serde_json::{Value, json};
 
 #[test]
@@ -35,6 +35,22 @@ fn only_the_named_tools_are_left() {
     let setup = setup(&["--only", "echo,sleep,no_such_tool", "--hide", "sleep"]);
     let mut wire = setup.connect(LEGACY);
     assert_eq!(names(&mut wire), ["echo"]);
+}
+
+#[test]
+fn a_hidden_tool_of_our_own_server_is_not_called_through_another_tool() {
+    let project = Project::empty();
+    let mut command = project.server();
+    command.args(["wrap", "--hide", "run_command", "--"]).arg(server()).arg("--root").arg(project.path());
+    let mut wire = Wire::connect(command, LEGACY);
+    let offered = names(&mut wire);
+    assert!(offered.contains(&"read_file".to_owned()), "{offered:?}");
+    assert!(!offered.contains(&"call_tools".to_owned()), "{offered:?}");
+    let call = json!({"tool": "run_command", "arguments": {"command": ["touch", "made"]}});
+    let answer =
+        wire.request("tools/call", json!({"name": "call_tools", "arguments": {"calls": [call]}}));
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    assert!(!project.join("made").exists());
 }
 
 #[test]

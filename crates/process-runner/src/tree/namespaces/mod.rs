@@ -4,6 +4,7 @@
 //! them `/tmp`, `/dev/shm` and the sight of each other's processes.
 
 mod init;
+mod masked;
 mod mounts;
 
 use std::ffi::OsStr;
@@ -53,11 +54,12 @@ impl Namespaces {
         confinement: &Confinement,
         network_namespace: Option<&NamespaceHandle>,
         processes: Option<u32>,
+        memory_bytes: u64,
     ) -> io::Result<Self> {
         // Without privileges, all of it is done in a user namespace, in which the user has them.
         let user = (!geteuid().is_root()).then(|| (geteuid().as_raw(), getegid().as_raw()));
         let network = !confinement.allows_network();
-        let plan = MountPlan::new(confinement, may_write_proc(confinement));
+        let plan = MountPlan::new(confinement, may_write_proc(confinement), memory_bytes);
         let program = init::program()?;
         let (input, lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
         let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
@@ -250,7 +252,7 @@ pub(super) fn may_write_proc(confinement: &Confinement) -> bool {
 /// Checks that this system lets this process make namespaces and enter them.
 pub(super) fn try_out() -> io::Result<()> {
     let confinement = Confinement::new().network(true);
-    let namespaces = Namespaces::new(&confinement, None, None)?;
+    let namespaces = Namespaces::new(&confinement, None, None, mounts::memory_budget() / 2)?;
     let _ticket = StartTicket::new();
     let (child, entered) = in_child(libc::SIGCHLD, || namespaces.enter())?;
     child.reap();
@@ -304,6 +306,23 @@ impl FolderInside {
 /// The most sets that are kept. The oldest that are not in use make room.
 const MAX_KEPT: usize = 32;
 
+/// The caller who alone uses a set of namespaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct NamespaceOwner {
+    /// The name, if the callers are told apart.
+    pub(super) name: Option<Arc<str>>,
+    /// The memory that the programs of the caller may use, if that is limited.
+    pub(super) memory_bytes: Option<u64>,
+}
+
+impl NamespaceOwner {
+    /// Returns the most bytes that all file systems in memory of the caller may hold.
+    fn budget(&self) -> u64 {
+        let budget = mounts::memory_budget();
+        self.memory_bytes.map_or(budget, |bytes| bytes.min(budget))
+    }
+}
+
 /// A set of namespaces and the confinement that it was made for.
 struct KeptNamespaces {
     grants: Vec<AccessGrant>,
@@ -316,6 +335,9 @@ struct KeptNamespaces {
     limit: Option<NamespaceLimit>,
     /// The network namespace with a user namespace in which these were made.
     outer: Option<NamespaceHandle>,
+    owner: NamespaceOwner,
+    /// The most bytes in the file systems in memory.
+    memory_bytes: u64,
     made: Arc<Mutex<Option<Arc<Namespaces>>>>,
 }
 
@@ -331,6 +353,7 @@ pub(super) fn prepared(
     confinement: &Confinement,
     network_namespace: Option<&NetworkNamespace>,
     limit: Option<NamespaceLimit>,
+    owner: &NamespaceOwner,
 ) -> io::Result<Arc<Namespaces>> {
     let outer = network_namespace.map(NetworkNamespace::handle).filter(|handle| handle.needs_process());
     let identity = |grant: &AccessGrant| stat(&grant.path).ok().map(|status| (status.st_dev, status.st_ino));
@@ -338,13 +361,16 @@ pub(super) fn prepared(
     let identities: Vec<_> = confinement.grants().iter().map(identity).collect();
     let (network, writable_proc) = (confinement.allows_network(), may_write_proc(confinement));
     let private_temp = confinement.has_private_temp();
-    let made = {
+    // Dropped outside the lock, because the end of a set takes a while.
+    let mut removed = Vec::new();
+    let (made, memory_bytes) = {
         let mut kept = kept();
         let found = kept.iter().position(|kept| {
             kept.network == network
                 && kept.writable_proc == writable_proc
                 && kept.private_temp == private_temp
                 && kept.limit == limit
+                && kept.owner == *owner
                 && match (&kept.outer, outer) {
                     (None, None) => true,
                     (Some(one), Some(other)) => one.is_same(other),
@@ -364,20 +390,23 @@ pub(super) fn prepared(
                 private_temp,
                 limit: limit.clone(),
                 outer: outer.cloned(),
+                memory_bytes: memory_for(owner, &mut kept, &mut removed),
+                owner: owner.clone(),
                 made: Arc::default(),
             },
         };
-        let made = Arc::clone(&entry.made);
+        let made = (Arc::clone(&entry.made), entry.memory_bytes);
         kept.push(entry);
         made
     };
+    drop(removed);
     let namespaces = {
         let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
         match &*made {
             Some(namespaces) if namespaces.is_alive() => Arc::clone(namespaces),
             _ => {
                 let processes = limit.map(|limit| limit.processes);
-                let namespaces = Arc::new(Namespaces::new(confinement, outer, processes)?);
+                let namespaces = Arc::new(Namespaces::new(confinement, outer, processes, memory_bytes)?);
                 *made = Some(Arc::clone(&namespaces));
                 namespaces
             }
@@ -386,6 +415,39 @@ pub(super) fn prepared(
     drop(made);
     remove_unused();
     Ok(namespaces)
+}
+
+/// The smallest part of a caller's memory that a set of namespaces gets while other sets of the caller are not in use.
+const SMALLEST_SHARE: u64 = 8;
+
+/// Returns the memory for the file systems of another set of `owner`: half of what its other sets leave, so that all sets
+/// together never get more than the whole. If that is little, sets that are not in use are put into `removed`.
+fn memory_for(
+    owner: &NamespaceOwner,
+    kept: &mut Vec<KeptNamespaces>,
+    removed: &mut Vec<KeptNamespaces>,
+) -> u64 {
+    let budget = owner.budget();
+    loop {
+        let of_owner = |kept: &&KeptNamespaces| kept.owner.name == owner.name;
+        let used: u64 = kept.iter().filter(of_owner).map(|kept| kept.memory_bytes).sum();
+        let share = budget.saturating_sub(used) / 2;
+        let unused = || kept.iter().position(|kept| kept.owner.name == owner.name && kept.is_unused());
+        match unused().filter(|_| share < budget / SMALLEST_SHARE) {
+            Some(index) => removed.push(kept.remove(index)),
+            None => return share,
+        }
+    }
+}
+
+/// Drops the sets of namespaces of an owner whose programs have ended, with the files in their file systems in memory.
+pub(crate) fn release_owner(name: &str) {
+    let is_its = |kept: &mut KeptNamespaces| kept.owner.name.as_deref() == Some(name);
+    let removed: Vec<_> = {
+        let mut kept = kept();
+        kept.extract_if(.., is_its).collect()
+    };
+    drop(removed);
 }
 
 /// A PID namespace in which nothing runs and nothing is forked, until this is dropped.
