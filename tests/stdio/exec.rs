@@ -341,7 +341,7 @@ fn a_full_screen_program_works_and_the_terminal_is_put_back_when_it_is_ended() {
     let lines: String = (1..=200).map(|number| format!("line number {number}\n")).collect();
     project.write("long.txt", &lines);
     let shell_in = |program: &str| std::path::Path::new("/usr/bin").join(program).exists().then_some(());
-    if skipped_tests::require(shell_in("less"), "no less; apt-get install less").is_none() {
+    if require(shell_in("less"), "no less; apt-get install less").is_none() {
         return;
     }
     on_runtime(async {

@@ -86,7 +86,7 @@ fn a_description_of_the_server_says_nothing_of_what_is_hidden() {
             [(LEGACY, "initialize", &hello), (Era::Modern, "server/discover", &json!({}))]
         {
             let setup = setup(flags);
-            let mut wire = integration_tests::Wire::start(setup.command());
+            let mut wire = Wire::start(setup.command());
             let mut params = params.clone();
             era.fill(&mut params);
             let result = wire.request(method, params)["result"].clone();
