@@ -30,8 +30,7 @@ impl CountingServer {
             for mut stream in listener.incoming().flatten() {
                 count.fetch_add(1, Ordering::SeqCst);
                 let _ = stream.read(&mut [0; 4096]);
-                let answer =
-                    "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 8\r\nConnection: close\r\n\r\nthe page";
+                let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 8\r\nConnection: close\r\n\r\nthe page";
                 let _ = stream.write_all(answer.as_bytes());
             }
         });
@@ -52,7 +51,11 @@ struct Visitor {
 }
 
 impl Visitor {
-    fn of(client: &GovernedClient, fetch: Option<fn(&str) -> RequestedCall>, line: fn(&ClientHome, &str) -> RequestedCall) -> Self {
+    fn of(
+        client: &GovernedClient,
+        fetch: Option<fn(&str) -> RequestedCall>,
+        line: fn(&ClientHome, &str) -> RequestedCall,
+    ) -> Self {
         let GovernedClient { name, command, configure, connect, .. } = *client;
         Self { name, command, configure, connect, line, fetch }
     }
@@ -72,7 +75,8 @@ fn check(visitor: &Visitor) {
          deny = [\"run_agent_command\"]\nnetwork = {{ hosts = [\"127.0.0.2:{port}\"] }}\n"
     );
     home.write("roles.toml", &policy);
-    let curl = |address: &str, options: &str| format!("curl -sS --max-time 20 {options} http://{address}:{port}/");
+    let curl =
+        |address: &str, options: &str| format!("curl -sS --max-time 20 {options} http://{address}:{port}/");
     let forbidden = format!("`127.0.0.3:{port}` is not in this role's hosts");
     let mut calls = vec![
         (visitor.line)(&home, &curl("127.0.0.2", "")),

@@ -57,7 +57,8 @@ fn namespaces_of(server: &HttpServer) -> BTreeSet<String> {
     let pids: Vec<String> =
         lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
     let is_first = |pid: &String| {
-        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"process-runner-init"))
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.starts_with(b"process-runner-init"))
     };
     pids.into_iter().filter(is_first).collect()
 }

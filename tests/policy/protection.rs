@@ -218,11 +218,16 @@ const LOADED: [&str; 12] = [
 
 #[test]
 fn what_clients_load_at_their_next_start_is_written_by_no_tool_of_a_restricted_role() {
-    let project = Project::with([("src/a.txt", "a"), (".vscode/tasks.json", "{}"), (".claude/commands/old.md", "old")]);
+    let project =
+        Project::with([("src/a.txt", "a"), (".vscode/tasks.json", "{}"), (".claude/commands/old.md", "old")]);
     let mut wire = Wire::connect(server(&project, ["--role", "worker"]), Era::Modern);
     for path in LOADED {
         refuse(&mut wire, "write_file", json!({"path": path, "content": "{}", "mode": "overwrite"}));
-        refuse(&mut wire, "move_file", json!({"source": "src/a.txt", "destination": path, "overwrite": true}));
+        refuse(
+            &mut wire,
+            "move_file",
+            json!({"source": "src/a.txt", "destination": path, "overwrite": true}),
+        );
         let patch = format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\n");
         refuse(&mut wire, "apply_patch", json!({ "patch": patch }));
     }

@@ -95,7 +95,8 @@ fn a_command_gets_the_processes_and_the_share_of_the_processors_that_its_role_ha
     let forks = "my $n = 0; for (1..600) { my $child = fork; last unless defined $child; \
                  if (!$child) { sleep 600; exit } $n++ } print $n";
     let output = run(&["perl", "-e", forks]);
-    let started: usize = String::from_utf8_lossy(&output.stdout).parse().unwrap_or_else(|_| panic!("{output:?}"));
+    let started: usize =
+        String::from_utf8_lossy(&output.stdout).parse().unwrap_or_else(|_| panic!("{output:?}"));
     // A PID namespace gives out 300 numbers more until each was used.
     assert!((20..=340).contains(&started), "{started}: {output:?}");
     assert!(output.status.success(), "{output:?}");
@@ -123,7 +124,8 @@ fn a_command_in_namespaces_gets_signals_and_leaves_nothing() {
     let text = "version = 1\n[roles.small]\nallow = [\"*\"]\ndeny = [\"run_agent_command\"]\nlimits = { max_processes = 100 }\n";
     std::fs::write(&policy, text).unwrap();
     let mark = unique_seconds();
-    let line = format!("trap 'echo told; exit 5' TERM; setsid sleep {mark} & echo up; while :; do sleep 0.05; done");
+    let line =
+        format!("trap 'echo told; exit 5' TERM; setsid sleep {mark} & echo up; while :; do sleep 0.05; done");
     let mut command = project.server();
     command.args(["--policy", policy.to_str().unwrap(), "--role", "small", "exec", "--", "sh", "-c", &line]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();

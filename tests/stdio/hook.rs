@@ -409,7 +409,10 @@ fn a_person_may_agree_to_a_line_that_changes_a_plug_in_and_exec_then_keeps_that_
     let home = tempfile::tempdir().unwrap();
     let project = project(home.path());
     project.write(".claude/commands/there.md", "there");
-    project.write("other.sh", "mkdir -p .vscode; echo evil > .opencode/plugin/new.js; echo evil > .vscode/tasks.json\n");
+    project.write(
+        "other.sh",
+        "mkdir -p .vscode; echo evil > .opencode/plugin/new.js; echo evil > .vscode/tasks.json\n",
+    );
     std::fs::create_dir_all(project.join(".opencode/plugin")).unwrap();
     let line = "echo new > .claude/commands/new.md; rm .claude/commands/there.md; cp src/a.rs .claude/agents; sh other.sh";
     std::fs::create_dir_all(project.join(".claude/agents")).unwrap();

@@ -47,8 +47,7 @@ fn a_hidden_tool_of_our_own_server_is_not_called_through_another_tool() {
     assert!(offered.contains(&"read_file".to_owned()), "{offered:?}");
     assert!(!offered.contains(&"call_tools".to_owned()), "{offered:?}");
     let call = json!({"tool": "run_command", "arguments": {"command": ["touch", "made"]}});
-    let answer =
-        wire.request("tools/call", json!({"name": "call_tools", "arguments": {"calls": [call]}}));
+    let answer = wire.request("tools/call", json!({"name": "call_tools", "arguments": {"calls": [call]}}));
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
     assert!(!project.join("made").exists());
 }

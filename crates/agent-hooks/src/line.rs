@@ -41,7 +41,8 @@ pub(crate) struct PersonalOpening {
 impl PersonalOpening {
     /// Describes a part that names `word`, and the protected `paths` that it reaches.
     pub(crate) fn new(denial: Denial, word: &str, paths: Vec<PathBuf>) -> Self {
-        let question = format!("`{word}` is protected, because clients load it by themselves when they start");
+        let question =
+            format!("`{word}` is protected, because clients load it by themselves when they start");
         Self { denial, question, paths }
     }
 }

@@ -13,7 +13,9 @@ pub(crate) enum WebRefusal {
     #[error("this role has no network")]
     NoNetwork,
     /// Nothing names the host that the tool would reach, as in a search.
-    #[error("this role reaches only the hosts of its list, and the call names no URL whose host can be judged")]
+    #[error(
+        "this role reaches only the hosts of its list, and the call names no URL whose host can be judged"
+    )]
     NoUrl,
     /// The URL has another host for some readers of it than for others.
     #[error("`{text}` is no host of a URL: {problem}")]
@@ -52,7 +54,8 @@ pub(crate) fn check_hosts(arguments: &Map<String, Value>, access: &NetworkAccess
     let mut is_named = false;
     for text in texts {
         // Readers of URLs drop these, wherever they stand.
-        let text: String = text.chars().filter(|character| !matches!(character, '\t' | '\n' | '\r')).collect();
+        let text: String =
+            text.chars().filter(|character| !matches!(character, '\t' | '\n' | '\r')).collect();
         for (authority, default_port) in authorities(&text) {
             is_named = true;
             let (host, port) = host_and_port(authority, default_port)?;
@@ -134,7 +137,11 @@ mod tests {
             "https://user:other.example@docs.example",
             "ht\ntps://docs.exa\tmple",
         ] {
-            assert_eq!(check(&json!({"url": url, "prompt": "as on https://other.example"}), &["docs.example"]), Ok(()), "{url}");
+            assert_eq!(
+                check(&json!({"url": url, "prompt": "as on https://other.example"}), &["docs.example"]),
+                Ok(()),
+                "{url}"
+            );
         }
         for url in [
             "https://other.example",

@@ -377,7 +377,8 @@ impl NativeToolHost {
         let policy =
             confinement::confine(&self.settings, &self.workspace, &self.policy, &self.caller, &self.facts)?;
         let scope = self.call_scope("run_command");
-        let mut scope = core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
+        let mut scope =
+            core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
         let command = if is_kept {
             match policy.confinement_within(&scope)? {
                 Some(confinement) => command.confined(confinement.outliving()),

@@ -54,7 +54,9 @@ impl SecretForms {
     fn open_end(&self, bytes: &[u8]) -> usize {
         let longest = |form: &SecretForm| {
             let first = bytes.len().saturating_sub(form.max_length);
-            (first..bytes.len()).find(|start| form.read(bytes, *start).is_open).map_or(0, |at| bytes.len() - at)
+            (first..bytes.len())
+                .find(|start| form.read(bytes, *start).is_open)
+                .map_or(0, |at| bytes.len() - at)
         };
         self.0.iter().map(longest).max().unwrap_or(0)
     }
@@ -262,8 +264,14 @@ mod tests {
             let text: Vec<u8> = secret.encode_utf16().flat_map(bytes).collect();
             assert_eq!(masked(&forms, &[&text]), "*".repeat(text.len()));
         }
-        let mixed: String =
-            secret.bytes().zip(0..).map(|(byte, at)| match at % 2 { 0 => format!("{byte:02x}"), _ => format!("{byte:02X}") }).collect();
+        let mixed: String = secret
+            .bytes()
+            .zip(0..)
+            .map(|(byte, at)| match at % 2 {
+                0 => format!("{byte:02x}"),
+                _ => format!("{byte:02X}"),
+            })
+            .collect();
         assert_eq!(masked(&forms, &[mixed.as_bytes()]), "*".repeat(mixed.len()));
     }
 

@@ -139,9 +139,8 @@ pub(crate) fn exec(
     };
     let command = Command::new(executable, folder).args(arguments_of_command);
     // The proxy of named hosts has threads, which must leave the signals to the run.
-    let (mut command, held) = process_runner::with_signals_blocked(|| {
-        host.foreground_command(command, is_kept, &refused)
-    })?;
+    let (mut command, held) =
+        process_runner::with_signals_blocked(|| host.foreground_command(command, is_kept, &refused))?;
     if std::env::var_os("CORETOOLS_ROLE").is_none()
         && let Some(role) = host.caller().roles().next()
     {

@@ -206,7 +206,8 @@ impl Confinement {
                 for entry in std::fs::read_dir(&grant.path).into_iter().flatten().flatten() {
                     match entry.file_type() {
                         Ok(kind) if kind.is_symlink() => {
-                            self.links.extend(std::fs::read_link(entry.path()).map(|to| (entry.path(), to)).ok());
+                            self.links
+                                .extend(std::fs::read_link(entry.path()).map(|to| (entry.path(), to)).ok());
                         }
                         Ok(_) => self.push(AccessGrant { path: entry.path(), ..grant.clone() }),
                         Err(_) => {}

@@ -345,7 +345,17 @@ impl<'a> ProgramImage<'a> {
     ) -> Self {
         let arguments = null_terminated(arguments.iter().map(AsRef::as_ref));
         let environment = null_terminated(environment.iter().map(AsRef::as_ref));
-        Self { program, arguments, environment, folder, stdio, terminal, limits: Vec::new(), nice: 0, foreground: None }
+        Self {
+            program,
+            arguments,
+            environment,
+            folder,
+            stdio,
+            terminal,
+            limits: Vec::new(),
+            nice: 0,
+            foreground: None,
+        }
     }
 
     /// Sets limits of the program's process (`setrlimit(2)`).

@@ -211,7 +211,8 @@ impl ProcessEntry<'_> {
             let folder = folder.open().map_err(|_| StartFailure::FolderOutside)?;
             let restrictions = (self.restrictions)().map_err(StartFailure::Confinement)?;
             restrictions.map_or(Ok(()), Restrictions::enter).map_err(StartFailure::Confinement)?;
-            let SpawnRequest { program, arguments, environment, stdio, terminal, ref placement, .. } = *request;
+            let SpawnRequest { program, arguments, environment, stdio, terminal, ref placement, .. } =
+                *request;
             let limits = self.resources.map(|limits| limits.process_limits(self.namespaces.is_some()));
             let image = ProgramImage::new(program, arguments, environment, folder.as_fd(), stdio, terminal)
                 .limits(limits.unwrap_or_default())

@@ -71,7 +71,8 @@ impl ResourceBoundary {
 
     /// Returns how many steps lower the priority of the program is (nice(2)), if no cgroup gives it its share.
     pub(super) fn nice(&self) -> libc::c_int {
-        let has_group = self.group.is_some() && Cgroups::known().is_some_and(|known| known.is_ok_and(Cgroups::has_cpu));
+        let has_group =
+            self.group.is_some() && Cgroups::known().is_some_and(|known| known.is_ok_and(Cgroups::has_cpu));
         self.limits.cpu_weight.filter(|_| !has_group).map_or(0, nice_of)
     }
 }

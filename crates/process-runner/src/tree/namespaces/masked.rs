@@ -48,13 +48,7 @@ pub(super) fn private_paths(confinement: &Confinement) -> Vec<MaskedPath> {
 }
 
 #[allow(clippy::disallowed_methods, reason = "reads only names and modes of the system's configuration")]
-fn collect(
-    path: &Path,
-    depth: usize,
-    meant: &[&AccessGrant],
-    left: &mut usize,
-    found: &mut Vec<MaskedPath>,
-) {
+fn collect(path: &Path, depth: usize, meant: &[&AccessGrant], left: &mut usize, found: &mut Vec<MaskedPath>) {
     // A mount over a path that leads to a grant would hide the grant too.
     if meant.iter().any(|grant| path.starts_with(&grant.path)) {
         return;
