@@ -200,6 +200,11 @@ fn a_role_that_may_run_any_program_can_write_a_policy_that_its_user_can_write() 
     assert!(project.read("rules/roles.toml").ends_with("# mine\n"));
 }
 
+fn git(project: &Project, arguments: &[&str]) {
+    let status = Command::new("git").args(arguments).current_dir(project.path()).status().unwrap();
+    assert!(status.success(), "git {arguments:?}");
+}
+
 /// Files that clients and editors load at their next start.
 const LOADED: [&str; 12] = [
     ".claude/settings.json",
@@ -239,6 +244,13 @@ fn what_clients_load_at_their_next_start_is_written_by_no_tool_of_a_restricted_r
     assert_eq!(project.read(".vscode/tasks.json"), "{}");
     assert_eq!(project.read(".claude/commands/old.md"), "old");
     assert_eq!(project.read("src/a.txt"), "a");
+    // git is no way around it.
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "."]);
+    git(&project, &["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "first"]);
+    project.write(".vscode/tasks.json", "{\"mine\": 1}");
+    refuse(&mut wire, "git_restore", json!({"paths": [".vscode/tasks.json"]}));
+    assert_eq!(project.read(".vscode/tasks.json"), "{\"mine\": 1}");
     // The rest of such folders, and reading, are as before.
     let result = wire.call("write_file", json!({"path": ".vscode/extensions.json", "content": "{}"}));
     assert_ne!(result["isError"], true, "{result}");

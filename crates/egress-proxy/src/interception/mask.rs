@@ -165,7 +165,10 @@ fn base64_forms(bytes: &[u8]) -> Vec<String> {
         // A digit holds six bits. One that a byte before or behind them has a part in is left out.
         let (first, last) = ((before * 8).div_ceil(6), text.len() * 8 / 6);
         for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
-            forms.extend(encoded.get(first..last).map(str::to_owned));
+            // At the end of the data, the last digit is the secret's alone.
+            forms.extend(
+                [encoded.get(first..last), encoded.get(first..)].into_iter().flatten().map(str::to_owned),
+            );
         }
     }
     forms.sort_unstable();

@@ -25,9 +25,9 @@ use rustix::thread::{
     CapabilitySet, CapabilitySets, ThreadNameSpaceType, move_into_thread_name_spaces, set_capabilities,
 };
 
-use self::mounts::MountPlan;
-pub(super) use self::kept::{NamespaceOwner, prepared, remove_unused_in};
 pub(crate) use self::kept::{FrozenNamespace, freeze_namespace, release_owner};
+pub(super) use self::kept::{NamespaceOwner, prepared, remove_unused_in};
+use self::mounts::MountPlan;
 use super::NamespaceHandle;
 use super::adoption::{NamespaceInit, StartTicket};
 use super::child::{ChildProcess, become_init, enable_loopback, in_child, signal_namespace};
