@@ -25,7 +25,7 @@ pub(crate) struct RootSet {
     /// The primary root first.
     pub(crate) roots: Arc<[AllowedRoot]>,
     pub(crate) protected: Arc<ProtectedFiles>,
-    /// What is protected from callers who may not do everything, if that is more.
+    /// The files that are protected from callers who may not do everything, if those are more.
     pub(crate) restricted: Option<Arc<ProtectedFiles>>,
     /// The local caller, who may know where the roots lie; none if callers are elsewhere.
     pub(crate) local_caller: Option<Arc<LocalCaller>>,

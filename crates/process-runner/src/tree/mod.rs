@@ -136,8 +136,10 @@ use unconfined::resource_controls;
 
 #[cfg(target_os = "linux")]
 pub(crate) use namespaces::{FrozenNamespace, freeze_namespace, release_owner};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use no_adoption::release_owner;
 #[cfg(all(unix, not(target_os = "linux")))]
-pub(crate) use no_adoption::{FrozenNamespace, freeze_namespace, release_owner};
+pub(crate) use no_adoption::{FrozenNamespace, freeze_namespace};
 
 #[cfg(target_os = "linux")]
 use layers::{StartAttempt, StartBoundary, StartFailure, start, supported_protections};

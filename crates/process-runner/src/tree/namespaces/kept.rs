@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::stat;
 use rustix::process::{Pid, Signal};
 
-use super::{Namespaces, may_write_proc, mounts};
+use super::mounts;
+use super::namespace_set::{Namespaces, may_write_proc};
 use crate::confine::{AccessGrant, Confinement};
 use crate::network_namespace::NetworkNamespace;
 use crate::tree::NamespaceHandle;

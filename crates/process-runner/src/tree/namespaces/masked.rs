@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
-use super::mounts::{NO_DEVICES, NO_PROGRAMS, NO_SET_ID, READ_ONLY, attach, clone_of, relative};
+use super::mount_calls::{NO_DEVICES, NO_PROGRAMS, NO_SET_ID, READ_ONLY, attach, clone_of, relative};
 use crate::confine::{AccessGrant, Confinement};
 use crate::tree::child::set_mount_attributes;
 

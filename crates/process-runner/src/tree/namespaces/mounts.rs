@@ -15,21 +15,15 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
-    UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
-    unmount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, OpenTreeFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, open_tree, unmount,
 };
 use rustix::process::{chdir, fchdir, geteuid, pivot_root};
 
 use super::masked::{self, MaskedPath};
+use super::mount_calls::{NO_DEVICES, NO_PROGRAMS, NO_SET_ID, READ_ONLY, attach, clone_of, relative};
 use crate::confine::Confinement;
 use crate::tree::child::set_mount_attributes;
-
-// `MOUNT_ATTR_*`, `<linux/mount.h>`.
-pub(super) const READ_ONLY: u64 = 0x1;
-pub(super) const NO_SET_ID: u64 = 0x2;
-pub(super) const NO_DEVICES: u64 = 0x4;
-pub(super) const NO_PROGRAMS: u64 = 0x8;
 
 /// The folder over which the new root is mounted while it is built. Nothing beneath it is granted but itself, and a
 /// new `/proc` takes its place in the end.
@@ -127,12 +121,6 @@ impl<'a> MountPlan<'a> {
     }
 }
 
-/// Returns a mount of its own of what `path` in `folder` is.
-pub(super) fn clone_of(folder: BorrowedFd<'_>, path: &str) -> io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    Ok(open_tree(folder, path, flags)?)
-}
-
 impl BindMount<'_> {
     /// Mounts the path in `root`. A path that does not exist, or that has become a link, is left out.
     fn mount(&self, root: BorrowedFd<'_>) -> io::Result<()> {
@@ -176,11 +164,6 @@ fn mount_at(root: BorrowedFd<'_>, path: &Path, tree: BorrowedFd<'_>) -> io::Resu
     attach(tree, root, relative(path))
 }
 
-pub(super) fn attach(tree: BorrowedFd<'_>, root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    Ok(move_mount(tree, "", root, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
-}
-
 /// Makes the folder and those that it lies in, as far as they are missing.
 fn make_folders(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let mut made = PathBuf::new();
@@ -205,10 +188,6 @@ fn make_link(root: BorrowedFd<'_>, link: &Path, target: &Path) -> io::Result<()>
         Ok(()) | Err(Errno::EXIST | Errno::ROFS) => Ok(()),
         Err(error) => Err(error.into()),
     }
-}
-
-pub(super) fn relative(path: &Path) -> &Path {
-    path.strip_prefix("/").unwrap_or(path)
 }
 
 /// The most bytes in the new root, which only has the folders on which other things are mounted.
