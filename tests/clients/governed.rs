@@ -19,9 +19,9 @@ pub(crate) struct GovernedClient {
     pub(crate) name: &'static str,
     files: ClientFiles,
     /// Writes what the client needs to ask the model, beside the hook and the server.
-    configure: fn(&ClientHome, &ScriptedModel),
+    pub(crate) configure: fn(&ClientHome, &ScriptedModel),
     /// Connects it to our server with these arguments.
-    connect: fn(&ClientHome, &[&str]),
+    pub(crate) connect: fn(&ClientHome, &[&str]),
     /// The command that works on a prompt and ends.
     pub(crate) command: fn(&ClientHome, &ScriptedModel) -> Command,
     /// Its own call for the same effect, if it has such a tool.

@@ -18,7 +18,7 @@ fn governed() -> Option<ClientHome> {
     Some(home)
 }
 
-fn claude(home: &ClientHome, model: &ScriptedModel) -> Command {
+pub(crate) fn claude(home: &ClientHome, model: &ScriptedModel) -> Command {
     // Everything is allowed by the client itself: only the hook and the server are left to refuse anything.
     let allowed = "Bash,Read,Write,Edit,Glob,Grep,NotebookEdit,Task,Agent,WebFetch,mcp__coretools";
     let mut command = home.command("claude", &["-p", "work", "--allowedTools", allowed]);

@@ -19,6 +19,8 @@ mod codex;
 #[cfg(target_os = "linux")]
 mod codex_environment;
 mod editors;
+#[cfg(target_os = "linux")]
+mod forbidden_hosts;
 mod gemini;
 #[cfg(target_os = "linux")]
 mod governed;

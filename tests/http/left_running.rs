@@ -7,6 +7,8 @@ use integration_tests::{
 };
 use rustix::process::Signal;
 use serde_json::json;
+use skipped_tests::require;
+use std::collections::BTreeSet;
 
 /// The escapes that leave a session or a variable by which the command is known.
 const KNOWN: [Escape; 3] = [Escape::Job, Escape::Nohup, Escape::Session];
@@ -45,6 +47,49 @@ fn it_ends_with_the_token_of_its_caller_and_what_is_another_callers_goes_on() {
     for seconds in &kept {
         assert!(!alive(seconds).is_empty(), "{seconds}");
     }
+}
+
+/// The first processes of the PID namespaces that a server has made.
+fn namespaces_of(server: &HttpServer) -> BTreeSet<String> {
+    let children = format!("/proc/{}/task", server.pid());
+    let threads = std::fs::read_dir(children).unwrap().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let pids: Vec<String> =
+        lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+    let is_first = |pid: &String| {
+        std::fs::read(format!("/proc/{pid}/cmdline"))
+            .is_ok_and(|line| line.starts_with(b"process-runner-init"))
+    };
+    pids.into_iter().filter(is_first).collect()
+}
+
+#[test]
+fn the_namespaces_of_a_caller_end_with_its_token_and_with_them_its_files_in_memory() {
+    let level = process_runner::Confinement::new().status().level;
+    let has_namespaces = level >= process_runner::ConfinementLevel::Namespaces;
+    if require(has_namespaces.then_some(()), "no namespaces").is_none() {
+        return;
+    }
+    let project = Project::empty();
+    let server = HttpServer::start(&project, &[]);
+    let (first, second) = (server.token("gone", "worker", &[]), server.token("kept", "worker", &[]));
+    let text = |token: &str, command: &str| {
+        server.connect(token, Era::Modern).text("run_command", json!({"command": command, "shell": true}))
+    };
+    let said = text(&first, "head -c 1M /dev/zero > /tmp/mine && ls /tmp");
+    assert!(said.contains("mine"), "{said}");
+    let gone = namespaces_of(&server);
+    assert_eq!(gone.len(), 1, "{gone:?}");
+    let said = text(&second, "ls -a /tmp; echo x > /tmp/theirs");
+    assert!(!said.contains("mine"), "another caller of the same roots sees the file: {said}");
+    let kept: BTreeSet<String> = namespaces_of(&server).difference(&gone).cloned().collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert!(server.tokens(&["revoke", "gone"]).status.success());
+    server.signal(Signal::HUP);
+    wait_until(SOON, "the namespaces of the caller end", || namespaces_of(&server).is_disjoint(&gone));
+    assert!(namespaces_of(&server).is_superset(&kept));
+    let said = text(&second, "cat /tmp/theirs");
+    assert!(said.contains('x'), "{said}");
 }
 
 #[test]

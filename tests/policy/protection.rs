@@ -199,3 +199,64 @@ fn a_role_that_may_run_any_program_can_write_a_policy_that_its_user_can_write() 
     assert_eq!(wire.call("run_command", write)["isError"], false);
     assert!(project.read("rules/roles.toml").ends_with("# mine\n"));
 }
+
+fn git(project: &Project, arguments: &[&str]) {
+    let status = Command::new("git").args(arguments).current_dir(project.path()).status().unwrap();
+    assert!(status.success(), "git {arguments:?}");
+}
+
+/// Files that clients and editors load at their next start.
+const LOADED: [&str; 12] = [
+    ".claude/settings.json",
+    ".claude/commands/new.md",
+    ".mcp.json",
+    ".vscode/tasks.json",
+    ".opencode/plugin/new.js",
+    "opencode.json",
+    ".codex/config.toml",
+    ".gemini/settings.json",
+    ".cursor/mcp.json",
+    ".github/hooks/new.json",
+    ".devcontainer/devcontainer.json",
+    ".envrc",
+];
+
+#[test]
+fn what_clients_load_at_their_next_start_is_written_by_no_tool_of_a_restricted_role() {
+    let project =
+        Project::with([("src/a.txt", "a"), (".vscode/tasks.json", "{}"), (".claude/commands/old.md", "old")]);
+    let mut wire = Wire::connect(server(&project, ["--role", "worker"]), Era::Modern);
+    for path in LOADED {
+        refuse(&mut wire, "write_file", json!({"path": path, "content": "{}", "mode": "overwrite"}));
+        refuse(
+            &mut wire,
+            "move_file",
+            json!({"source": "src/a.txt", "destination": path, "overwrite": true}),
+        );
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\n");
+        refuse(&mut wire, "apply_patch", json!({ "patch": patch }));
+    }
+    let edits = json!([{"old_string": "old", "new_string": "new"}]);
+    refuse(&mut wire, "edit_file", json!({"path": ".claude/commands/old.md", "edits": edits}));
+    refuse(&mut wire, "delete_file", json!({"path": ".claude/commands/old.md"}));
+    refuse(&mut wire, "move_file", json!({"source": ".claude", "destination": "elsewhere"}));
+    refuse(&mut wire, "create_directory", json!({"path": ".opencode/plugin/deep"}));
+    assert_eq!(project.read(".vscode/tasks.json"), "{}");
+    assert_eq!(project.read(".claude/commands/old.md"), "old");
+    assert_eq!(project.read("src/a.txt"), "a");
+    // git is no way around it.
+    git(&project, &["init", "-q"]);
+    git(&project, &["add", "."]);
+    git(&project, &["-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "first"]);
+    project.write(".vscode/tasks.json", "{\"mine\": 1}");
+    refuse(&mut wire, "git_restore", json!({"paths": [".vscode/tasks.json"]}));
+    assert_eq!(project.read(".vscode/tasks.json"), "{\"mine\": 1}");
+    // The rest of such folders, and reading, are as before.
+    let result = wire.call("write_file", json!({"path": ".vscode/extensions.json", "content": "{}"}));
+    assert_ne!(result["isError"], true, "{result}");
+    assert_ne!(wire.call("read_file", json!({"path": ".claude/commands/old.md"}))["isError"], true);
+    // A caller who may do everything may configure the clients.
+    let mut wire = Wire::connect(server(&project, [] as [&str; 0]), Era::Modern);
+    let result = wire.call("write_file", json!({"path": ".claude/commands/new.md", "content": "new"}));
+    assert_ne!(result["isError"], true, "{result}");
+}

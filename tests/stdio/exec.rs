@@ -2,7 +2,10 @@
 #![cfg(target_os = "linux")]
 
 use integration_tests::{Project, server, sleeping, unique_seconds};
-use process_runner::{Command as Run, Limits, Runner, Running, Stdin, Stream, TerminalSize};
+use process_runner::{
+    Command as Run, Limits, ResourceControl, ResourceControls, Runner, Running, Stdin, Stream, TerminalSize,
+};
+use skipped_tests::require;
 use std::io::Write;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::process::ExitStatusExt;
@@ -70,6 +73,70 @@ fn a_command_gets_so_much_memory_as_its_role_has() {
     assert_eq!(String::from_utf8_lossy(&small.stdout), "7", "{small:?}");
     let large = run("my $text = 'x' x (512 << 20); print 7");
     assert!(!large.status.success() && large.stdout.is_empty(), "{large:?}");
+}
+
+#[test]
+fn a_command_gets_the_processes_and_the_share_of_the_processors_that_its_role_has() {
+    let controls = ResourceControls::available(true);
+    let means = Some(controls.processes).filter(|means| *means != ResourceControl::None);
+    if require(means, "a limit on processes").is_none() {
+        return;
+    }
+    let project = Project::empty();
+    let outside = tempfile::tempdir().unwrap();
+    let policy = outside.path().join("policy.toml");
+    let text = "version = 1\n[roles.small]\nallow = [\"*\"]\ndeny = [\"run_agent_command\"]\n\
+                limits = { max_processes = 40, cpu_weight = 10 }\n";
+    std::fs::write(&policy, text).unwrap();
+    let run = |command: &[&str]| {
+        let policy = policy.to_str().unwrap();
+        exec(&project, &[&["--policy", policy, "--role", "small", "exec", "--"], command].concat())
+    };
+    let forks = "my $n = 0; for (1..600) { my $child = fork; last unless defined $child; \
+                 if (!$child) { sleep 600; exit } $n++ } print $n";
+    let output = run(&["perl", "-e", forks]);
+    let started: usize =
+        String::from_utf8_lossy(&output.stdout).parse().unwrap_or_else(|_| panic!("{output:?}"));
+    // A PID namespace gives out 300 numbers more until each was used.
+    assert!((20..=340).contains(&started), "{started}: {output:?}");
+    assert!(output.status.success(), "{output:?}");
+    // Input, output, folder and exit code are as without a limit.
+    let output = run(&["sh", "-c", "pwd; nice; exit 9"]);
+    assert_eq!(output.status.code(), Some(9), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], project.path().canonicalize().unwrap().to_str().unwrap());
+    if controls.cpu_weight == ResourceControl::EachProcess {
+        assert_eq!(lines[1], "10");
+    }
+}
+
+#[test]
+fn a_command_in_namespaces_gets_signals_and_leaves_nothing() {
+    let controls = ResourceControls::available(true);
+    let means = Some(controls.processes).filter(|means| *means == ResourceControl::Namespace);
+    if require(means, "a PID namespace with a limit on processes").is_none() {
+        return;
+    }
+    let project = Project::empty();
+    let outside = tempfile::tempdir().unwrap();
+    let policy = outside.path().join("policy.toml");
+    let text = "version = 1\n[roles.small]\nallow = [\"*\"]\ndeny = [\"run_agent_command\"]\nlimits = { max_processes = 100 }\n";
+    std::fs::write(&policy, text).unwrap();
+    let mark = unique_seconds();
+    let line =
+        format!("trap 'echo told; exit 5' TERM; setsid sleep {mark} & echo up; while :; do sleep 0.05; done");
+    let mut command = project.server();
+    command.args(["--policy", policy.to_str().unwrap(), "--role", "small", "exec", "--", "sh", "-c", &line]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 3];
+    let mut stdout = child.stdout.take().unwrap();
+    std::io::Read::read_exact(&mut stdout, &mut first).unwrap();
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut stdout, &mut rest).unwrap();
+    assert_eq!((rest.as_str(), child.wait().unwrap().code()), ("told\n", Some(5)));
+    wait_until_gone(&mark);
 }
 
 /// Waits until no process has `mark` in its command line.
@@ -276,7 +343,7 @@ fn a_full_screen_program_works_and_the_terminal_is_put_back_when_it_is_ended() {
     let lines: String = (1..=200).map(|number| format!("line number {number}\n")).collect();
     project.write("long.txt", &lines);
     let shell_in = |program: &str| std::path::Path::new("/usr/bin").join(program).exists().then_some(());
-    if skipped_tests::require(shell_in("less"), "no less; apt-get install less").is_none() {
+    if require(shell_in("less"), "no less; apt-get install less").is_none() {
         return;
     }
     on_runtime(async {

@@ -405,6 +405,56 @@ fn an_approval_is_for_one_line_in_one_folder() {
 }
 
 #[test]
+fn a_person_may_agree_to_a_line_that_changes_a_plug_in_and_exec_then_keeps_that_change_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let project = project(home.path());
+    project.write(".claude/commands/there.md", "there");
+    project.write(
+        "other.sh",
+        "mkdir -p .vscode; echo evil > .opencode/plugin/new.js; echo evil > .vscode/tasks.json\n",
+    );
+    std::fs::create_dir_all(project.join(".opencode/plugin")).unwrap();
+    let line = "echo new > .claude/commands/new.md; rm .claude/commands/there.md; cp src/a.rs .claude/agents; sh other.sh";
+    std::fs::create_dir_all(project.join(".claude/agents")).unwrap();
+    // The person is told why.
+    let mut command = careful(&project, home.path());
+    command.args(["hook", "test", "claude"]);
+    let event = json!({"tool_name": "Bash", "tool_input": {"command": line}}).to_string();
+    let told = text(&fed(command, &event).stdout);
+    assert!(told.starts_with("ask") && told.contains("`.claude/commands/there.md` is protected"), "{told}");
+    let approved = asked(&project, home.path(), line);
+    let output = run(&project, home.path(), &approved);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(project.read(".claude/commands/new.md"), "new\n", "{output:?}");
+    assert!(!project.join(".claude/commands/there.md").exists(), "{output:?}");
+    assert!(project.join(".claude/agents/a.rs").exists(), "{output:?}");
+    // The line did not name these, so nobody has agreed to them.
+    assert!(!project.join(".opencode/plugin/new.js").exists(), "{output:?}");
+    assert!(!project.join(".vscode/tasks.json").exists(), "{output:?}");
+    // Nobody's word opens what decides about the agent.
+    let mut command = careful(&project, home.path());
+    command.args(["hook", "test", "claude"]);
+    let events: Vec<String> = [
+        "cp a.txt .claude/settings.json",
+        "echo {} > .claude/settings.json",
+        "rm -r .claude",
+        "mv .claude gone",
+        "tee .mcp.json < a.txt",
+        "rm .claude/commands/new.md .claude/settings.json",
+        "for f in new.md ../settings.json; do cp a.txt .claude/commands/$f; done",
+    ]
+    .iter()
+    .map(|line| json!({"tool_name": "Bash", "tool_input": {"command": line}}).to_string())
+    .collect();
+    let output = fed(command, &events.join("\n"));
+    let decided = text(&output.stdout);
+    assert_eq!(decided.lines().count(), events.len(), "{output:?}");
+    for decision in decided.lines() {
+        assert!(decision.starts_with("deny"), "{decision}");
+    }
+}
+
+#[test]
 fn a_confined_command_reaches_no_approval() {
     let home = tempfile::tempdir().unwrap();
     let project = project(home.path());

@@ -1,7 +1,7 @@
 //! A hidden tool does not exist, in every way in which a client can ask.
 
 use crate::{LEGACY, WrapSetup, names, setup};
-use integration_tests::Era;
+use integration_tests::{Era, Project, Wire, server};
 use serde_json::{Value, json};
 
 #[test]
@@ -38,6 +38,21 @@ fn only_the_named_tools_are_left() {
 }
 
 #[test]
+fn a_hidden_tool_of_our_own_server_is_not_called_through_another_tool() {
+    let project = Project::empty();
+    let mut command = project.server();
+    command.args(["wrap", "--hide", "run_command", "--"]).arg(server()).arg("--root").arg(project.path());
+    let mut wire = Wire::connect(command, LEGACY);
+    let offered = names(&mut wire);
+    assert!(offered.contains(&"read_file".to_owned()), "{offered:?}");
+    assert!(!offered.contains(&"call_tools".to_owned()), "{offered:?}");
+    let call = json!({"tool": "run_command", "arguments": {"command": ["touch", "made"]}});
+    let answer = wire.request("tools/call", json!({"name": "call_tools", "arguments": {"calls": [call]}}));
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    assert!(!project.join("made").exists());
+}
+
+#[test]
 fn who_does_not_see_every_tool_has_no_prompts_resources_completions_or_tasks() {
     for era in Era::BOTH {
         let setup = setup(&["--hide", "secret"]);
@@ -70,7 +85,7 @@ fn a_description_of_the_server_says_nothing_of_what_is_hidden() {
             [(LEGACY, "initialize", &hello), (Era::Modern, "server/discover", &json!({}))]
         {
             let setup = setup(flags);
-            let mut wire = integration_tests::Wire::start(setup.command());
+            let mut wire = Wire::start(setup.command());
             let mut params = params.clone();
             era.fill(&mut params);
             let result = wire.request(method, params)["result"].clone();

@@ -142,7 +142,14 @@ mod tests {
 
     fn decision(verdict: HookVerdict) -> HookDecision {
         let (tool, rule) = ("run_command".to_owned(), "a rule".to_owned());
-        HookDecision { verdict, tool, rule, reason: "why".to_owned(), runs_programs: true }
+        HookDecision {
+            verdict,
+            tool,
+            rule,
+            reason: "why".to_owned(),
+            runs_programs: true,
+            opened: Vec::new(),
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::client::HookClient;
 use crate::event::HookEvent;
 use crate::shell::ShellSurroundings;
 use crate::tool_use::{FileUse, ToolUse};
+use crate::web_hosts::check_hosts;
 use crate::word_pattern::MAX_EVALUATIONS;
 use role_policy::{
     Access, Call, Caller, EffectResolver, PatchedPath, Policy, Refusal, ResolveError, ToolFacts,
@@ -39,6 +40,8 @@ pub struct HookDecision {
     pub reason: String,
     /// True if the tool runs programs, so that its command line can be run beneath a supervisor.
     pub runs_programs: bool,
+    /// The files and folders that clients load by themselves and that a person who agrees lets the command line change.
+    pub opened: Vec<PathBuf>,
 }
 
 /// A refusal, on its way to a decision.
@@ -67,6 +70,8 @@ pub struct HookJudge<'a> {
     pub workspace_for_asking: &'a Workspace,
     /// The files that a command line may not name to change them.
     pub protected: &'a [PathBuf],
+    /// The files among them that clients load by themselves: a person's word opens those, as it opens `protected_folders`.
+    pub loaded_files: &'a [PathBuf],
     /// The folders in which a command line may change nothing.
     pub protected_folders: &'a [PathBuf],
     /// The surroundings of command lines.
@@ -117,7 +122,9 @@ impl HookJudge<'_> {
 pub(crate) struct Judgement<'a> {
     judge: &'a HookJudge<'a>,
     /// The calls that need a person's approval, each with its reason. The rest of the use is judged all the same.
-    asks: RefCell<Vec<(String, String)>>,
+    pub(crate) asks: RefCell<Vec<(String, String)>>,
+    /// The files and folders that are open to the command line if a person agrees.
+    pub(crate) opened: RefCell<Vec<PathBuf>>,
     /// The words of the line whose values can still be worked out.
     pub(crate) evaluations: Cell<usize>,
     /// The protected files, and the folders above them.
@@ -144,6 +151,7 @@ impl<'a> Judgement<'a> {
         Self {
             judge,
             asks: RefCell::default(),
+            opened: RefCell::default(),
             evaluations: Cell::new(MAX_EVALUATIONS),
             protected_paths: OnceCell::new(),
         }
@@ -161,6 +169,7 @@ impl Judgement<'_> {
                     rule.clone_into(&mut decision.rule);
                     decision.reason =
                         asks.iter().map(|(_, reason)| reason.as_str()).collect::<Vec<_>>().join("; ");
+                    decision.opened = self.opened.take();
                 }
                 decision
             }
@@ -170,6 +179,7 @@ impl Judgement<'_> {
                 rule: denial.rule,
                 reason: denial.reason,
                 runs_programs: false,
+                opened: Vec::new(),
             },
         }
     }
@@ -193,6 +203,14 @@ impl Judgement<'_> {
             ToolUse::Web(name) => {
                 let facts = ToolFacts::new(name, "agent").read_only(true);
                 let rule = self.authorize(&facts, Map::new(), folder, &event.tool)?;
+                // The client connects by itself, past the proxy of the role's programs.
+                if let Some(scope) = self.policy.scope(self.caller, &facts) {
+                    check_hosts(&event.input, scope.network()).map_err(|refusal| Denial {
+                        tool: (*name).to_owned(),
+                        rule: "the network".to_owned(),
+                        reason: refusal.to_string(),
+                    })?;
+                }
                 Ok(allowed(*name, rule))
             }
             ToolUse::Agent => {
@@ -324,7 +342,7 @@ impl Judgement<'_> {
         let reason = format!("`{}`: {reason}", file.path);
         // Where the policy has a person asked about this call, the person can agree to a change of what clients load.
         let is_asked = self.asks.borrow().len() > asked_before;
-        if is_asked && check_path(self.workspace_for_asking, &path, file.access).is_ok() {
+        if is_asked && self.check_path_for_asking(&path, file.access).is_ok() {
             self.asks.borrow_mut().push((rule.clone(), reason));
             return Ok(rule);
         }
@@ -359,6 +377,11 @@ impl Judgement<'_> {
     pub(crate) fn check_path(&self, path: &Path, access: Access) -> Result<(), String> {
         check_path(self.workspace, path, access)
     }
+
+    /// Checks the same with the protection that no person's word opens.
+    pub(crate) fn check_path_for_asking(&self, path: &Path, access: Access) -> Result<(), String> {
+        check_path(self.workspace_for_asking, path, access)
+    }
 }
 
 fn check_path(workspace: &Workspace, path: &Path, access: Access) -> Result<(), String> {
@@ -392,6 +415,7 @@ pub(crate) fn allowed(tool: impl Into<String>, rule: impl Into<String>) -> HookD
         rule: rule.into(),
         reason: String::new(),
         runs_programs: false,
+        opened: Vec::new(),
     }
 }
 

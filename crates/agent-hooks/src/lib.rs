@@ -23,6 +23,7 @@ mod protected_words;
 pub mod shell;
 mod tool_use;
 mod tools;
+mod web_hosts;
 mod word_pattern;
 
 pub use answer::HookAnswer;

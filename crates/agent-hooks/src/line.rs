@@ -30,6 +30,23 @@ const AGENTS: [&str; 17] = [
 /// The most folders that a line may begin its relative paths in.
 const MAX_FOLDERS: usize = 16;
 
+/// A part of a line that changes what clients load by themselves. It is allowed only where a person is asked about the line.
+pub(crate) struct PersonalOpening {
+    denial: Denial,
+    /// The words for the person.
+    question: String,
+    paths: Vec<PathBuf>,
+}
+
+impl PersonalOpening {
+    /// Describes a part that names `word`, and the protected `paths` that it reaches.
+    pub(crate) fn new(denial: Denial, word: &str, paths: Vec<PathBuf>) -> Self {
+        let question =
+            format!("`{word}` is protected, because clients load it by themselves when they start");
+        Self { denial, question, paths }
+    }
+}
+
 impl Judgement<'_> {
     /// Judges a line that runs in `folder`, or the reason why it could not be read. `native` is the client's tool.
     pub(crate) fn line(
@@ -73,17 +90,51 @@ impl Judgement<'_> {
             return Err(denied("a line that cannot be judged", reason));
         }
         let folders = self.folders(&line, folder, &denied)?;
-        self.files(&line, folders.as_deref(), folder, native)?;
-        let mut rule = "no program".to_owned();
-        for program in &line.programs {
-            self.check_protected_words(program, &line, folders.as_deref(), &denied)?;
-            self.check_other_agents(program, folder, native, &denied)?;
-            rule = self.program(&facts, program, &line, folder, native)?;
-        }
+        let asked_before = self.asks.borrow().len();
+        let mut openings = Vec::new();
+        let judged = self.parts(&facts, &line, folders.as_deref(), folder, native, &denied, &mut openings);
+        let is_asked = self.asks.borrow().len() > asked_before;
+        let rule = match judged {
+            Ok(rule) if is_asked => {
+                for opening in openings {
+                    self.asks.borrow_mut().push((opening.denial.rule, opening.question));
+                    self.opened.borrow_mut().extend(opening.paths);
+                }
+                rule
+            }
+            // Nobody is asked about this line, so what a person could open stays closed.
+            judged => match openings.into_iter().next() {
+                Some(opening) => return Err(opening.denial),
+                None => judged?,
+            },
+        };
         let mut decision = allowed("run_command", rule);
         // Beneath `exec` whatever was found: a program that this reading has missed is confined there.
         decision.runs_programs = true;
         Ok(decision)
+    }
+
+    /// Judges the redirections and the programs of a line. Returns the rule of the last program. `openings` receives what only
+    /// a person may allow.
+    #[allow(clippy::too_many_arguments, reason = "the parts of one line, judged in one place")]
+    fn parts(
+        &self,
+        facts: &ToolFacts<'_>,
+        line: &ShellLine,
+        folders: Option<&[PathBuf]>,
+        folder: &Path,
+        native: &str,
+        denied: &dyn Fn(&str, String) -> Denial,
+        openings: &mut Vec<PersonalOpening>,
+    ) -> Result<String, Denial> {
+        self.files(line, folders, folder, native, openings)?;
+        let mut rule = "no program".to_owned();
+        for program in &line.programs {
+            openings.extend(self.check_protected_words(program, line, folders, denied)?);
+            self.check_other_agents(program, folder, native, denied)?;
+            rule = self.program(facts, program, line, folder, native)?;
+        }
+        Ok(rule)
     }
 
     /// Returns the folders in which relative paths of the line may begin, or `None` if they cannot be known.
@@ -120,6 +171,7 @@ impl Judgement<'_> {
         folders: Option<&[PathBuf]>,
         folder: &Path,
         native: &str,
+        openings: &mut Vec<PersonalOpening>,
     ) -> Result<(), Denial> {
         for file in &line.files {
             let tool = if file.access == Access::Write { "write_file" } else { "read_file" };
@@ -149,7 +201,13 @@ impl Judgement<'_> {
                     arguments.insert("content".to_owned(), json!(""));
                 }
                 self.authorize(&facts, arguments, folder, native)?;
-                self.check_path(&path, file.access).map_err(denied)?;
+                if let Err(reason) = self.check_path(&path, file.access) {
+                    let denial = denied(reason);
+                    if self.check_path_for_asking(&path, file.access).is_err() {
+                        return Err(denial);
+                    }
+                    openings.push(PersonalOpening::new(denial, &file.path, vec![path]));
+                }
             }
         }
         Ok(())

@@ -55,9 +55,12 @@ const FOLDERS: [&str; 46] = [
 ];
 
 /// The files of a project that editors and clients without a hook of ours load.
-const FILES: [&str; 10] = [
+const FILES: [&str; 13] = [
     ".codex/requirements.toml",
     ".cursor/environment.json",
+    ".devcontainer.json",
+    ".devcontainer/devcontainer.json",
+    ".envrc",
     ".mcp.json",
     ".opencode/package.json",
     ".roo/mcp.json",

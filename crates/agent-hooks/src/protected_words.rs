@@ -1,7 +1,7 @@
 //! Refuses a program that would change one of the files that decide what an agent may do, by the words that it is given.
 
 use crate::judge::{Denial, Judgement, ProtectedPath};
-use crate::line::base_name;
+use crate::line::{PersonalOpening, base_name};
 use crate::shell::{ShellLine, ShellProgram, ShellWord};
 use crate::word_pattern::{KnownValues, WordPattern};
 use std::collections::BTreeSet;
@@ -80,20 +80,21 @@ const REMOVERS: [&str; 3] = ["rm", "rmdir", "unlink"];
 
 impl Judgement<'_> {
     /// Refuses a program that is given a word which is a protected file or a folder above one, or could be. `folders` are
-    /// those in which a relative path may begin.
+    /// those in which a relative path may begin. Returns the words that only reach what a person's word opens.
     pub(crate) fn check_protected_words(
         &self,
         program: &ShellProgram,
         line: &ShellLine,
         folders: Option<&[PathBuf]>,
         denied: &dyn Fn(&str, String) -> Denial,
-    ) -> Result<(), Denial> {
+    ) -> Result<Vec<PersonalOpening>, Denial> {
         let name = program.words.first().map(|word| base_name(&word.text)).unwrap_or_default();
         let arguments = program.words.get(1..).unwrap_or_default();
         let arguments = if is_reader(name, arguments) { &[] } else { arguments };
         let is_remover = REMOVERS.contains(&name);
         let known =
             KnownValues { home: self.surroundings.home, assigned: &line.values, budget: &self.evaluations };
+        let mut openings = Vec::new();
         for word in arguments.iter().chain(&program.removed) {
             let patterns = WordPattern::of(word, known).into_iter().flat_map(WordPattern::with_values);
             for pattern in patterns {
@@ -101,7 +102,9 @@ impl Judgement<'_> {
                     Some(folders) => folders.iter().map(|folder| pattern.in_folder(Some(folder))).collect(),
                     None => vec![pattern.in_folder(None)],
                 };
-                if places.iter().any(|place| self.reaches_protected(place, is_remover)) {
+                let reached: BTreeSet<PathBuf> =
+                    places.iter().flat_map(|place| self.reached(place, is_remover)).collect();
+                if !reached.is_empty() {
                     let text = &word.text;
                     let reason = if word.is_literal {
                         format!(
@@ -113,23 +116,30 @@ impl Judgement<'_> {
                              write the names out, in the line or in a `for` loop, or use `find … -name … -exec`"
                         )
                     };
-                    return Err(denied("protected files", reason));
+                    let denial = denied("protected files", reason);
+                    if !reached.iter().all(|path| self.is_opened_by_a_person(path)) {
+                        return Err(denial);
+                    }
+                    openings.push(PersonalOpening::new(denial, text, reached.into_iter().collect()));
                 }
             }
         }
-        Ok(())
+        Ok(openings)
     }
 
-    /// Returns true if a path of this pattern is a protected file, or a folder with one that is no folder above a root.
-    fn reaches_protected(&self, pattern: &WordPattern, is_remover: bool) -> bool {
+    /// Returns true if a person who is asked may let a line change `path`, which is protected.
+    fn is_opened_by_a_person(&self, path: &PathBuf) -> bool {
+        self.loaded_files.contains(path) || self.protected_folders.contains(path)
+    }
+
+    /// Returns the protected files that a path of this pattern is, or that lie in the folder that it is, unless that is above a
+    /// root.
+    fn reached(&self, pattern: &WordPattern, is_remover: bool) -> Vec<PathBuf> {
         let text = pattern.text();
         // What only the run knows is judged by the rest of the word; `exec` undoes what a line does in such a folder.
         let start = pattern.literal_start();
-        let is_within = |folder: &PathBuf| Path::new(&start).starts_with(folder);
-        if self.protected_folders.iter().any(is_within) {
-            return true;
-        }
-        self.protected_paths().iter().any(|protected| {
+        let around = self.protected_folders.iter().filter(|folder| Path::new(&start).starts_with(folder));
+        let named = self.protected_paths().iter().filter(|protected| {
             if protected.is_above_root && !is_remover {
                 return false;
             }
@@ -140,7 +150,8 @@ impl Judgement<'_> {
             // The shell finds only what is there, and only what is there is removed with a root.
             let must_exist = pattern.is_glob() || protected.is_above_root;
             is_named && (!must_exist || self.may_exist(&protected.file))
-        })
+        });
+        around.chain(named.map(|protected| &protected.file)).cloned().collect()
     }
 
     fn protected_paths(&self) -> &[ProtectedPath] {

@@ -19,7 +19,7 @@ use crate::section::QuotedSection;
 use crate::segment::{BudgetSplit, RenderedSegment, SegmentPlan};
 use crate::source::SourceTree;
 use crate::source_files::{SourceFiles, SourceFilesRequest, collect_source_files};
-use crate::test_failures::test_failures_section;
+use crate::test_failures::{bounded_request, test_failures_section};
 use crate::trim::TrimmableSection;
 use crate::writer::{FlexibleSegmentSection, SectionRenderer};
 use std::collections::BTreeSet;
@@ -96,6 +96,7 @@ impl<'a> Compiler<'a> {
     /// A field of the request is invalid, the plan that it names cannot be read, or the budget is too small for one line
     /// of each section.
     pub fn compile(&self, request: &ContextRequest) -> Result<CompiledContext, Error> {
+        let request = &*bounded_request(request);
         let (compiled, changed) = self.compile_once(request)?;
         // Once more and no further: a file that is written all the time, such as a log, would never let it end.
         if changed.is_empty() {
@@ -225,7 +226,7 @@ impl<'a> Compiler<'a> {
                 planning: contents.planning_paths(layout),
                 changed: changes.paths(),
                 task: request.task.as_deref(),
-                failures: request.test_failures.as_deref(),
+                failures,
                 changes: changes.list,
             },
         )?;

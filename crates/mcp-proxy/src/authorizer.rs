@@ -31,6 +31,9 @@ impl PolicyHandle {
     }
 }
 
+/// The tool of CoreTools' own server that calls its other tools.
+const DISPATCHER: &str = "call_tools";
+
 /// A filter of tools on top of the policy: it can only hide more.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -49,7 +52,7 @@ impl ToolFilter {
         self
     }
 
-    /// Hides `tools`.
+    /// Hides `tools`, and with them the tool `call_tools` of CoreTools' own server, which could call them.
     #[must_use]
     pub fn hidden(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.hidden = tools.into_iter().map(Into::into).collect();
@@ -61,6 +64,10 @@ impl ToolFilter {
     }
 
     fn allows(&self, name: &str) -> bool {
+        // CoreTools' own server makes the calls in a call of this tool by itself, where no filter sees which tools they name.
+        if name == DISPATCHER && !self.hidden.is_empty() {
+            return false;
+        }
         (self.only.is_empty() || self.only.contains(name)) && !self.hidden.contains(name)
     }
 }

@@ -207,7 +207,6 @@ impl Command {
     }
 
     /// Limits what the programs of this command's [owner](crate::owned_by) use together. Nothing is limited by default.
-    /// The limits do not apply to a run in the [foreground](crate::ForegroundRun).
     #[must_use]
     pub fn resource_limits(mut self, limits: ResourceLimits) -> Self {
         self.resource_limits = limits;

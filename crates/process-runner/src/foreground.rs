@@ -63,8 +63,9 @@ pub enum ForegroundEnd {
 }
 
 impl ForegroundRun {
-    /// Creates a run of `command`. The run uses the program, the arguments, the folder, the environment and the
-    /// confinement of the command. Of its [limits](crate::Command::limits), the run uses only the time limits. Without
+    /// Creates a run of `command`. The run uses the program, the arguments, the folder, the environment, the
+    /// confinement, the network namespace and the resource limits of the command. In namespaces of its own, an interactive
+    /// shell has no job control: it sees no process group outside. Of its [limits](crate::Command::limits), the run uses only the time limits. Without
     /// a time limit, the command may run forever.
     ///
     /// The run does not see the output. The idle limit is therefore reached when no process of the tree has used a
@@ -194,6 +195,14 @@ impl ForegroundRun {
 /// There is no `/dev/null`, or it cannot be opened.
 pub fn release_standard_streams() -> io::Result<()> {
     foreground::release_standard_streams()
+}
+
+/// Calls `work` with all signals blocked in this thread. The threads that `work` starts keep the signals blocked.
+///
+/// A thread that runs beside a [`ForegroundRun`] must be started so: the run takes the signals of the process, and a thread
+/// that does not block them would take them too.
+pub fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
+    foreground::with_signals_blocked(work)
 }
 
 /// The exit code of a command that was ended at a limit, which `timeout(1)` uses too.

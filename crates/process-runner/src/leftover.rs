@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::leftover_state::LeftoverState;
 use crate::outcome::LeftoverProcess;
 use crate::reaper::{self, MemberAction};
-use crate::tree::{LeaderHold, ProcessLeader, ProcessStamp};
+use crate::tree::{self, LeaderHold, ProcessLeader, ProcessStamp};
 
 tokio::task_local! {
     /// The owner of the runs that the current task starts.
@@ -50,6 +50,14 @@ pub enum LeftoverDecision {
 /// Runs that a spawned task starts do not belong to `owner`.
 pub fn owned_by<F: Future>(owner: Arc<dyn RunOwner>, future: F) -> impl Future<Output = F::Output> {
     RUN_OWNER.scope(owner, future)
+}
+
+/// Ends the namespaces of the owner of this name, with every process in them and the files in their `/tmp` and `/dev/shm`,
+/// which take memory. For an owner who starts no more programs.
+///
+/// A start of the owner that is under way goes on, and its program ends at once.
+pub fn release_owner(name: &str) {
+    tree::release_owner(name);
 }
 
 /// Returns the owner of the runs that the current task starts.

@@ -103,8 +103,8 @@ pub use environment::EnvPolicy;
 pub use error::{Error, SpawnError, SpawnErrorKind, SystemResource};
 pub use events::{EventGranularity, EventOptions, EventReceiver, LagPolicy, RunEvent};
 #[cfg(target_os = "linux")]
-pub use foreground::{ForegroundEnd, ForegroundRun, end_as, release_standard_streams};
-pub use leftover::{LeftoverDecision, LeftoverTree, RunOwner, owned_by};
+pub use foreground::{ForegroundEnd, ForegroundRun, end_as, release_standard_streams, with_signals_blocked};
+pub use leftover::{LeftoverDecision, LeftoverTree, RunOwner, owned_by, release_owner};
 pub use limits::{LeftoverPolicy, Limits, MaxOutput, OutputLimitAction};
 pub use line_splitter::OutputLine;
 pub use network_namespace::NetworkNamespace;

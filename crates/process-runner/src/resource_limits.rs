@@ -70,7 +70,7 @@ pub enum ResourceControl {
     Cgroup,
     /// The PID namespace of the owner's confinement, for all programs of the owner together.
     Namespace,
-    /// A limit of each process (`setrlimit(2)`).
+    /// A limit of each process (`setrlimit(2)`), or its priority (`nice(2)`).
     EachProcess,
     /// None: the resource is not limited.
     None,

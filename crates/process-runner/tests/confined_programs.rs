@@ -7,12 +7,15 @@ mod confined_place;
 
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use process_runner::{
-    CancellationToken, Command, Confinement, Error, Limits, Output, Runner, SpawnErrorKind,
-    SystemCallPermission, TerminalSize, Termination,
+    CancellationToken, Command, Confinement, Error, LeftoverDecision, LeftoverTree, Limits, Output,
+    ResourceLimits, RunOwner, Runner, SpawnErrorKind, SystemCallPermission, TerminalSize, Termination,
+    owned_by,
 };
 
 use confined_place::ConfinedPlace;
@@ -263,6 +266,64 @@ async fn the_file_systems_in_memory_have_a_limit_of_their_own() {
         "{bytes} {}",
         said.stderr_text()
     );
+}
+
+/// A caller, who keeps what its runs leave.
+#[derive(Debug)]
+struct Owner(&'static str);
+
+impl RunOwner for Owner {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn take_leftovers(&self, _tree: LeftoverTree) -> LeftoverDecision {
+        LeftoverDecision::Keep
+    }
+}
+
+#[tokio::test]
+async fn the_memory_of_a_callers_files_is_limited_as_a_whole_and_given_back_when_the_caller_is_gone() {
+    let project = project!();
+    const MIB: u64 = 1 << 20;
+    let limits = ResourceLimits::default().memory_bytes(64 * MIB);
+    let run = |owner: &'static str, network: bool, script: &str| {
+        let confinement = project.confinement().network(network);
+        let command = project.sh(script).confined(confinement).resource_limits(limits);
+        owned_by(Arc::new(Owner(owner)), async move { command.run().await.expect("it starts") })
+    };
+    let fill =
+        "head -c 100M /dev/zero > /tmp/full 2> /dev/null; head -c 100M /dev/zero > /dev/shm/full 2> /dev/null
+                stat -c %s /tmp/full /dev/shm/full";
+    let mut bytes = 0;
+    for network in [true, false] {
+        let said = run("first of the memory", network, fill).await;
+        bytes += said.stdout_text().lines().map(|line| line.parse::<u64>().unwrap()).sum::<u64>();
+    }
+    assert!((8 * MIB..=64 * MIB).contains(&bytes), "{bytes}");
+    let is_there = "test -s /tmp/full && echo there";
+    assert_eq!(run("first of the memory", true, is_there).await.stdout_text(), "there\n");
+    assert_eq!(run("second of the memory", true, is_there).await.stdout_text(), "");
+    process_runner::release_owner("first of the memory");
+    assert_eq!(run("first of the memory", true, is_there).await.stdout_text(), "");
+    // All of it may be used again.
+    let again = run("first of the memory", true, fill).await;
+    assert!(again.stdout_text().lines().map(|line| line.parse::<u64>().unwrap()).sum::<u64>() >= 16 * MIB);
+}
+
+#[tokio::test]
+async fn programs_of_root_read_nothing_of_the_configuration_that_only_root_may_read() {
+    let project = project!();
+    let shadow = fs::metadata("/etc/shadow").ok().filter(|file| file.len() > 0 && file.mode() & 0o004 == 0);
+    if !confined_place::is_root() || skipped_tests::require(shadow, "no /etc/shadow").is_none() {
+        return;
+    }
+    let script = "cat /etc/shadow; ls /etc | grep -cx passwd; id -un; ls -d /.empty* 2> /dev/null; true";
+    assert_eq!(project.works(script).await, "1\nroot\n");
+    // It stays so, and the file of the system is untouched.
+    let script = "echo x 2> /dev/null > /etc/shadow; chmod 644 /etc/shadow 2> /dev/null; umount /etc/shadow 2> /dev/null; cat /etc/shadow";
+    assert_eq!(project.works(script).await, "");
+    assert!(fs::metadata("/etc/shadow").unwrap().len() > 0);
 }
 
 #[tokio::test]

@@ -127,7 +127,7 @@ impl ExecutorPolicy for CodexExecutorPolicy {
         }
         // A role that may do everything may change settings too.
         let settings =
-            (!self.host.is_unrestricted()).then(|| SettingsSnapshot::take(&self.host.settings().roots));
+            (!self.host.is_unrestricted()).then(|| SettingsSnapshot::take(&self.host.settings().roots, &[]));
         Ok((command, CodexPermit { permit, settings }))
     }
 

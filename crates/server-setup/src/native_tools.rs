@@ -9,14 +9,14 @@ use crate::settings::Settings;
 use crate::{approvals, audit, environment, identity, policy, toolsets};
 use agent_hooks::shell::ShellSurroundings;
 use agent_hooks::{HookDecision, HookEvent, HookJudge, HookVerdict, ToolUse};
-use core_tools::ci::{CommandScope, Commands};
+use core_tools::ci::{CommandScope, Commands, EgressLog};
 use core_tools::mcp::{
     ApprovalAnswer, ApprovalFolder, ApprovalVerdict, Audit, CallDecision, CallRecord, Outcome,
     WorkspaceEffects, summarize_arguments, workspace_within,
 };
 use core_tools::redact::Redactor;
 use core_tools::workspace::Workspace;
-use process_runner::{Confinement, ResourceLimits, Runner};
+use process_runner::{Command, ResourceLimits, Runner};
 use role_policy::{Call, CallFingerprint, CallScope, Caller, Policy, ToolFacts};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,7 @@ pub struct NativeToolHost {
     /// The same roots without the protection of what clients load by themselves.
     workspace_for_asking: Arc<Workspace>,
     protected: Vec<PathBuf>,
+    loaded_files: Vec<PathBuf>,
     protected_folders: Vec<PathBuf>,
     variables: Vec<String>,
     home: Option<String>,
@@ -70,8 +71,8 @@ impl NativeToolHost {
         let caller = identity::caller(&settings, &loaded.policy).caller;
         let is_unrestricted = confinement::is_full(&loaded.policy, &caller, &facts);
         let mut protected = protected_files::protected(&settings);
-        protected.extend(project_settings);
-        let mut protected_folders = Vec::new();
+        protected.extend(project_settings.iter().cloned());
+        let (mut protected_folders, mut opened_by_a_person) = (Vec::new(), Vec::new());
         let workspace_for_asking = Arc::clone(&workspace);
         if !is_unrestricted {
             let loaded_files = loaded_files(&settings.roots);
@@ -81,7 +82,10 @@ impl NativeToolHost {
                     .protect(loaded_files.clone())
                     .protect_folders(protected_folders.clone()),
             );
-            protected.extend(loaded_files);
+            protected.extend(loaded_files.iter().cloned());
+            // Nobody's word opens a file that is among the settings as well.
+            opened_by_a_person =
+                loaded_files.into_iter().filter(|file| !project_settings.contains(file)).collect();
         }
         let effects = WorkspaceEffects::new(Arc::clone(&workspace), std::env::var_os("PATH"));
         policy::check_exclusions(&loaded.policy, &caller, &workspace, &effects)?;
@@ -100,6 +104,7 @@ impl NativeToolHost {
             policy: loaded.policy,
             own_programs: own_programs.into_iter().map(str::to_owned).chain(executable).collect(),
             protected,
+            loaded_files: opened_by_a_person,
             protected_folders,
             settings,
             workspace,
@@ -134,6 +139,7 @@ impl NativeToolHost {
             workspace: &self.workspace,
             workspace_for_asking: &self.workspace_for_asking,
             protected: &self.protected,
+            loaded_files: &self.loaded_files,
             protected_folders: &self.protected_folders,
             surroundings: ShellSurroundings { home: self.home.as_deref(), variables: &self.variables },
             is_unrestricted: self.is_unrestricted,
@@ -177,7 +183,7 @@ impl NativeToolHost {
         if decision.verdict != HookVerdict::Allow {
             decision.verdict = HookVerdict::Deny;
             let record = self.command_record(words);
-            self.end(&decision, &self.caller, &record, Outcome::NotRun, began.elapsed(), None);
+            self.end(&decision, &self.caller, &record, Outcome::NotRun, began.elapsed());
         }
         CommandDecision { decision, approval: None }
     }
@@ -207,17 +213,30 @@ impl NativeToolHost {
         if decided.decision.verdict != HookVerdict::Allow {
             // Nobody is asked here.
             decided.decision.verdict = HookVerdict::Deny;
-            self.end(&decided.decision, &self.caller, &record, Outcome::NotRun, began.elapsed(), None);
+            self.end(&decided.decision, &self.caller, &record, Outcome::NotRun, began.elapsed());
         }
         decided
     }
 
-    /// Records the end of a command that was allowed.
-    pub fn ended(&self, decided: &CommandDecision, words: &[String], succeeded: bool, duration: Duration) {
+    /// Records the end of a command that was allowed, and the connections that were refused to it.
+    pub fn ended(
+        &self,
+        decided: &CommandDecision,
+        words: &[String],
+        succeeded: bool,
+        duration: Duration,
+        refused: &[String],
+    ) {
+        let Some(audit) = &self.audit else { return };
         let outcome = if succeeded { Outcome::Ok } else { Outcome::Failed };
-        let record = self.command_record(words);
-        let approval = decided.approval.as_ref();
-        self.end(&decided.decision, &self.caller, &record, outcome, duration, approval);
+        let (summary, bytes) = self.command_record(words);
+        let record = CallRecord::new(&self.caller, &decided.decision.tool, CallDecision::Allowed, outcome)
+            .rule(&decided.decision.rule)
+            .duration(duration)
+            .arguments(&summary, bytes)
+            .refused_connections(refused)
+            .approval(decided.approval.as_ref());
+        audit.end(&record);
     }
 
     /// Leaves a grant for a command that `client` asks its user about. Returns its id.
@@ -281,7 +300,7 @@ impl NativeToolHost {
         if decision.verdict == HookVerdict::Allow {
             return Ok(NativeToolPermit { decision, event, began });
         }
-        self.end(&decision, &caller, &record, Outcome::NotRun, began.elapsed(), None);
+        self.end(&decision, &caller, &record, Outcome::NotRun, began.elapsed());
         Err(decision)
     }
 
@@ -290,7 +309,7 @@ impl NativeToolHost {
         let NativeToolPermit { decision, event, began } = permit;
         let outcome = if succeeded { Outcome::Ok } else { Outcome::Failed };
         let (caller, record) = (self.caller_in(event.session.as_deref()), summarized(&event.input));
-        self.end(decision, &caller, &record, outcome, began.elapsed(), None);
+        self.end(decision, &caller, &record, outcome, began.elapsed());
     }
 
     /// Returns the part of the workspace that a permitted use of the tool `name` may reach: every path is judged again when it
@@ -341,18 +360,35 @@ impl NativeToolHost {
         facts.and_then(|facts| self.policy.scope(&self.caller, facts)).unwrap_or_default()
     }
 
-    /// Returns the confinement of the commands of this caller, or `None` where it is off. It lasts as long as the value beside
-    /// it, which holds the temporary folder of the commands.
+    /// Returns `command`, which is to run in the foreground of this process, behind the confinement, the limits and the network
+    /// of the commands of this caller. They last as long as the value beside it, which holds the temporary folder and the
+    /// proxy of the command. `refused` receives the connections that the proxy refuses.
+    ///
+    /// `is_kept` is true if the background of the command goes on beneath a supervisor, which has set the limits.
     ///
     /// # Errors
     /// The settings demand confinement, and it cannot be set up; or the role's network cannot be limited here.
-    pub fn confinement(&self) -> Result<(Option<Confinement>, Box<dyn std::any::Any>), Error> {
+    pub fn foreground_command(
+        &self,
+        command: Command,
+        is_kept: bool,
+        refused: &EgressLog,
+    ) -> Result<(Command, Box<dyn std::any::Any>), Error> {
         let policy =
             confinement::confine(&self.settings, &self.workspace, &self.policy, &self.caller, &self.facts)?;
         let scope = self.call_scope("run_command");
-        let scope = core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
-        let confinement = policy.confinement_within(&scope)?;
-        Ok((confinement, Box::new(policy)))
+        let mut scope =
+            core_tools::mcp::ci::policy_scope(&self.policy, &self.caller, &scope, &self.workspace);
+        let command = if is_kept {
+            match policy.confinement_within(&scope)? {
+                Some(confinement) => command.confined(confinement.outliving()),
+                None => command,
+            }
+        } else {
+            scope.egress_log = Some(refused.clone());
+            policy.apply_in_foreground(command, &scope, Runner::new)?
+        };
+        Ok((command, Box::new(policy)))
     }
 
     /// Writes the decision about an event to the audit. If it must not be lost and cannot be written, the decision becomes a
@@ -370,7 +406,7 @@ impl NativeToolHost {
             self.start(decision, &caller, &record);
         }
         let outcome = if decision.verdict == HookVerdict::Allow { Outcome::Ok } else { Outcome::NotRun };
-        self.end(decision, &caller, &record, outcome, duration, None);
+        self.end(decision, &caller, &record, outcome, duration);
     }
 
     /// Records that something is about to run. If that must not be lost and cannot be written, the decision becomes a
@@ -392,7 +428,6 @@ impl NativeToolHost {
         (summary, bytes): &(String, usize),
         outcome: Outcome,
         duration: Duration,
-        approval: Option<&ApprovalAnswer>,
     ) {
         let Some(audit) = &self.audit else { return };
         let verdict = match decision.verdict {
@@ -403,8 +438,7 @@ impl NativeToolHost {
         let record = CallRecord::new(caller, &decision.tool, verdict, outcome)
             .rule(&decision.rule)
             .duration(duration)
-            .arguments(summary, *bytes)
-            .approval(approval);
+            .arguments(summary, *bytes);
         audit.end(&record);
     }
 

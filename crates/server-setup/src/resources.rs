@@ -51,6 +51,13 @@ pub fn workspace_of(settings: &Settings, roots: &[PathBuf]) -> Result<Workspace,
             .protect(client_settings::loaded_files(roots))
             .protect_folders(client_settings::loaded_folders(roots)));
     }
+    // The next start of a client would run what a caller has written there.
+    #[cfg(feature = "hooks")]
+    let workspace = {
+        let mut files = client_settings::all_project_settings(roots);
+        files.extend(client_settings::loaded_files(roots));
+        workspace.protect_from_restricted(files, client_settings::loaded_folders(roots))
+    };
     Ok(workspace)
 }
 

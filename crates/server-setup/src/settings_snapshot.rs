@@ -38,16 +38,25 @@ struct SettingsFile {
 }
 
 impl SettingsSnapshot {
-    /// Reads the files. A file that cannot be read is left out.
-    pub fn take(roots: &[PathBuf]) -> Self {
+    /// Reads the files. A file that cannot be read is left out, and so are the files and folders that clients load by
+    /// themselves and that a person has `opened` for the command, wholly or in part.
+    pub fn take(roots: &[PathBuf], opened: &[PathBuf]) -> Self {
         let mut links = LinkStates::default();
         // A workspace of its own: the one of the tools protects these files from being written back, too.
         let Ok(workspace) = Workspace::new(roots) else {
             return Self { links, files: Vec::new(), folders: Vec::new() };
         };
-        let settings = HookClient::ALL.into_iter().flat_map(HookInstallation::project_settings);
-        let names: BTreeSet<&str> = settings.chain(HookInstallation::loaded_files()).copied().collect();
-        let paths = roots.iter().flat_map(|root| names.iter().map(move |name| root.join(name)));
+        let is_opened = |root: &PathBuf, name: &str| {
+            let places = [Some(root.join(name)), root.canonicalize().ok().map(|root| root.join(name))];
+            places.iter().flatten().any(|place| opened.iter().any(|path| path.starts_with(place)))
+        };
+        let settings: BTreeSet<&str> =
+            HookClient::ALL.into_iter().flat_map(HookInstallation::project_settings).copied().collect();
+        let names: BTreeSet<&str> =
+            settings.iter().chain(HookInstallation::loaded_files()).copied().collect();
+        let paths = roots.iter().flat_map(|root| names.iter().map(move |name| (root, *name)));
+        let paths = paths.filter(|(root, name)| settings.contains(name) || !is_opened(root, name));
+        let paths = paths.map(|(root, name)| root.join(name));
         let mut files = Vec::new();
         for named in paths.filter_map(|path| workspace.locate(&path).ok()) {
             links.note(&named);
@@ -65,7 +74,9 @@ impl SettingsSnapshot {
         // In a home folder clients keep their own state in the same place, and write it all the time.
         let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
         let projects = roots.iter().filter(|root| home.is_none() || root.canonicalize().ok() != home);
-        let folders = projects.flat_map(|root| names.iter().map(move |name| root.join(name)));
+        let folders = projects.flat_map(|root| names.iter().map(move |name| (root, *name)));
+        let folders = folders.filter(|(root, name)| !is_opened(root, name));
+        let folders = folders.map(|(root, name)| root.join(name));
         let mut taken = Vec::new();
         for named in folders.filter_map(|path| workspace.locate(&path).ok()) {
             links.note(&named);

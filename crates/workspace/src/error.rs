@@ -102,7 +102,9 @@ pub enum Error {
         path: String,
     },
     /// The file holds settings of this server, which its own tools may not change.
-    #[error("`{path}` is protected: it holds this server's own settings, which tools may not change")]
+    #[error(
+        "`{path}` is protected: it holds settings of this server, or what clients load when they start, which tools may not change"
+    )]
     Protected {
         /// The path asked for.
         path: String,

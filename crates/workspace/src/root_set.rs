@@ -19,12 +19,14 @@ pub(crate) struct LocalCaller {
     pub(crate) home: Option<PathBuf>,
 }
 
-/// The allowed roots and the files in them that no operation may change. Cloning it copies three pointers.
+/// The allowed roots and the files in them that no operation may change. Cloning it copies a few pointers.
 #[derive(Clone, Debug)]
 pub(crate) struct RootSet {
     /// The primary root first.
     pub(crate) roots: Arc<[AllowedRoot]>,
     pub(crate) protected: Arc<ProtectedFiles>,
+    /// The files that are protected from callers who may not do everything, if those are more.
+    pub(crate) restricted: Option<Arc<ProtectedFiles>>,
     /// The local caller, who may know where the roots lie; none if callers are elsewhere.
     pub(crate) local_caller: Option<Arc<LocalCaller>>,
     /// True if `openat2(2)` resolves whole paths in the kernel; otherwise the walk resolves them.
@@ -58,6 +60,7 @@ impl RootSet {
             by_kernel: openat2::is_available(&first.folder),
             roots: roots.into(),
             protected,
+            restricted: None,
             local_caller: None,
         })
     }

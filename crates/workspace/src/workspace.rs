@@ -8,6 +8,7 @@ use crate::access_limit::{AccessLimit, LimitedLocation};
 use crate::error::Error;
 use crate::path::ConfinedPath;
 use crate::path_text::check_text;
+use crate::protection::ProtectedFiles;
 use crate::root::AllowedRoot;
 use crate::root_set::{LocalCaller, RootSet};
 use crate::spelling;
@@ -47,6 +48,31 @@ impl Workspace {
         self
     }
 
+    /// Protects `files` and `folders` as [`protect`](Self::protect) and [`protect_folders`](Self::protect_folders) do, in the
+    /// workspace that [`restricted`](Self::restricted) returns. What is protected later is not protected there.
+    #[must_use]
+    pub fn protect_from_restricted<P: Into<PathBuf>>(
+        mut self,
+        files: impl IntoIterator<Item = P>,
+        folders: impl IntoIterator<Item = P>,
+    ) -> Self {
+        let mut protected = ProtectedFiles::clone(&self.root_set.protected);
+        protected.files.extend(files.into_iter().map(Into::into));
+        protected.folders.extend(folders.into_iter().map(Into::into));
+        self.root_set.restricted = Some(Arc::new(protected));
+        self
+    }
+
+    /// Returns this workspace for a caller who may not do everything.
+    #[must_use]
+    pub fn restricted(&self) -> Self {
+        let mut workspace = self.clone();
+        if let Some(protected) = &self.root_set.restricted {
+            workspace.root_set.protected = Arc::clone(protected);
+        }
+        workspace
+    }
+
     /// Protects every file called `name`, in whatever folder and existing or not, from every writing operation. An
     /// example is a configuration that is looked for by name. Case is ignored. Unlike with [`protect`](Self::protect),
     /// a folder that holds a protected name can be moved.
@@ -70,7 +96,8 @@ impl Workspace {
             })
             .collect::<Result<_, Error>>()?;
         let narrowed = RootSet::new(roots, Arc::clone(&self.root_set.protected))?;
-        Ok(Self { root_set: RootSet { local_caller: self.root_set.local_caller.clone(), ..narrowed } })
+        let RootSet { restricted, local_caller, .. } = self.root_set.clone();
+        Ok(Self { root_set: RootSet { restricted, local_caller, ..narrowed } })
     }
 
     /// Returns this workspace for a caller on the same machine: errors name the roots by their paths, and `~` stands for
@@ -107,6 +134,7 @@ impl Workspace {
             root_set: RootSet {
                 roots: roots.collect::<Result<_, Error>>()?,
                 protected: Arc::clone(&self.root_set.protected),
+                restricted: self.root_set.restricted.clone(),
                 local_caller: self.root_set.local_caller.clone(),
                 // The limit judges where a path leads, and `openat2` does not say where it arrived.
                 #[cfg(target_os = "linux")]

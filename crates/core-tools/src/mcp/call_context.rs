@@ -20,6 +20,7 @@ use crate::workspace::Workspace;
 use process_runner::ResourceLimits;
 use role_policy::{CallScope, Caller, CredentialRule, Policy, RoleLimits, SystemCallGroup};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -68,6 +69,8 @@ pub struct CallContext {
     /// True if the caller may call every tool that there is, and the policy requires nothing of the arguments of any.
     /// Found out for tools that [ask for it](super::Tool::checks_unrestricted); false for others and outside a host.
     pub unrestricted: bool,
+    /// True if the caller may not do everything, so that the files that clients load at their start are protected from the call.
+    pub restricted: bool,
     /// The policy that the call was judged by. None outside a host.
     pub policy: Option<Arc<Policy>>,
     /// The principal whose background programs and sessions the call is about; the caller's own by default. The code
@@ -110,6 +113,7 @@ impl CallContext {
             process_permits: None,
             observer: None,
             unrestricted: false,
+            restricted: false,
             policy: None,
             owner: None,
             #[cfg(feature = "ci")]
@@ -169,7 +173,11 @@ impl CallContext {
     /// # Errors
     /// The process is out of descriptors.
     pub fn within(&self, workspace: &Arc<Workspace>) -> Result<Arc<Workspace>, ToolError> {
-        workspace_within(&self.scope, workspace).map_err(|error| ToolError::from_error(&error))
+        let workspace = match self.restricted {
+            true => Cow::Owned(Arc::new(workspace.restricted())),
+            false => Cow::Borrowed(workspace),
+        };
+        workspace_within(&self.scope, &workspace).map_err(|error| ToolError::from_error(&error))
     }
 
     /// Runs blocking work on a thread of the blocking pool. `work` should look at the token from time to

@@ -345,10 +345,13 @@ pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Resul
         principal: context.caller.principal().map(str::to_owned),
         ..CommandScope::default()
     };
+    let workspace = commands.workspace();
+    if context.restricted || !context.scope.reaches_all_paths() {
+        scope.workspace = Some(context.within(workspace)?);
+    }
     if context.scope.reaches_all_paths() {
         return Ok(scope);
     }
-    let workspace = commands.workspace();
     let folders = |access| {
         let folders = context.scope.folders(access)?;
         // A folder outside the roots is left out: there is nothing in it that could be granted.
@@ -357,7 +360,6 @@ pub(super) fn command_scope(commands: &Commands, context: &CallContext) -> Resul
     };
     scope.read = folders(Access::Read);
     scope.write = folders(Access::Write);
-    scope.workspace = Some(context.within(workspace)?);
     Ok(scope)
 }
 

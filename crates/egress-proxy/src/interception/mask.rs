@@ -8,51 +8,27 @@ const MASK: u8 = b'*';
 
 /// The forms in which a secret is looked for.
 #[derive(Debug, Default)]
-pub(crate) struct SecretForms(Vec<Vec<u8>>);
+pub(crate) struct SecretForms(Vec<SecretForm>);
 
 impl SecretForms {
-    /// Returns the forms of `secret`, which a request carried in the header value `header`: as they stand, in base64, in
-    /// hexadecimal digits, percent-encoded, and as a string of JSON.
+    /// Returns the forms of `secret`, which a request carried in the header value `header`: as they stand, in base64 behind any
+    /// other bytes, in hexadecimal digits, in UTF-16, and with any of its characters percent-encoded or escaped as in JSON.
     pub(crate) fn new(secret: &str, header: &str) -> Self {
-        let hexadecimal = |upper: bool| {
-            let digits =
-                secret.bytes().map(|byte| if upper { format!("{byte:02X}") } else { format!("{byte:02x}") });
-            digits.collect::<String>()
-        };
-        let percent = |upper: bool| {
-            let encode = |byte: u8| match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                    char::from(byte).to_string()
-                }
-                _ if upper => format!("%{byte:02X}"),
-                _ => format!("%{byte:02x}"),
-            };
-            secret.bytes().map(encode).collect::<String>()
-        };
-        let json = |escapes: &[char]| -> String {
-            let escape = |letter: char| match escapes.contains(&letter) {
-                true => format!("\\{letter}"),
-                false => letter.to_string(),
-            };
-            secret.chars().map(escape).collect()
-        };
         // Basic authentication encodes the secret together with a user name.
         let pair = header.strip_prefix("Basic ").filter(|pair| !pair.contains(secret));
-        let mut forms = vec![
-            secret.to_owned(),
-            pair.unwrap_or_default().trim_end_matches('=').to_owned(),
-            STANDARD_NO_PAD.encode(secret),
-            URL_SAFE_NO_PAD.encode(secret),
-            hexadecimal(true),
-            hexadecimal(false),
-            percent(true),
-            percent(false),
-            json(&['"', '\\']),
-            json(&['"', '\\', '/']),
-        ];
-        forms.sort_unstable();
-        forms.dedup();
-        Self(forms.into_iter().filter(|form| !form.is_empty()).map(String::into_bytes).collect())
+        let pair = pair.unwrap_or_default().trim_end_matches('=');
+        let mut forms = Vec::new();
+        for text in [secret, pair].into_iter().filter(|text| !text.is_empty()) {
+            forms.push(SecretForm::escaped(text));
+            forms.push(SecretForm::hexadecimal(text));
+            forms.extend(base64_forms(text.as_bytes()).iter().map(|form| SecretForm::escaped(form)));
+            let units: Vec<u16> = text.encode_utf16().collect();
+            for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+                let form: Vec<u8> = units.iter().copied().flat_map(bytes).collect();
+                forms.push(SecretForm::exact(&form));
+            }
+        }
+        Self(forms)
     }
 
     /// Masks the forms in `bytes`.
@@ -65,11 +41,10 @@ impl SecretForms {
     fn find(&self, bytes: &[u8]) -> Vec<bool> {
         let mut hidden = vec![false; bytes.len()];
         for form in &self.0 {
-            let finder = memchr::memmem::Finder::new(form);
-            let mut from = 0;
-            while let Some(at) = finder.find(&bytes[from..]) {
-                hidden[from + at..from + at + form.len()].fill(true);
-                from += at + 1;
+            for start in 0..bytes.len() {
+                if let Some(end) = form.read(bytes, start).end {
+                    hidden[start..end].fill(true);
+                }
             }
         }
         hidden
@@ -77,12 +52,129 @@ impl SecretForms {
 
     /// Returns the length of the longest end of `bytes` with which a form may begin.
     fn open_end(&self, bytes: &[u8]) -> usize {
-        let longest = |form: &Vec<u8>| {
-            let most = bytes.len().min(form.len() - 1);
-            (1..=most).rev().find(|length| bytes.ends_with(&form[..*length])).unwrap_or(0)
+        let longest = |form: &SecretForm| {
+            let first = bytes.len().saturating_sub(form.max_length);
+            (first..bytes.len())
+                .find(|start| form.read(bytes, *start).is_open)
+                .map_or(0, |at| bytes.len() - at)
         };
         self.0.iter().map(longest).max().unwrap_or(0)
     }
+}
+
+/// One form of a secret: for each of its characters, the ways in which the character may be written.
+#[derive(Debug)]
+struct SecretForm {
+    steps: Vec<Vec<Spelling>>,
+    /// The bytes with which the form begins.
+    first: Box<[bool; 256]>,
+    max_length: usize,
+}
+
+/// A way to write one character: for each byte the two values that it may have, one of them the other in another case.
+type Spelling = Vec<[u8; 2]>;
+
+/// The result of reading a form at one place.
+#[derive(Clone, Copy, Debug, Default)]
+struct FormRead {
+    /// The end of the form, if all of it is there.
+    end: Option<usize>,
+    /// True if the bytes end before the form does.
+    is_open: bool,
+}
+
+impl SecretForm {
+    fn new(steps: Vec<Vec<Spelling>>) -> Self {
+        let mut first = Box::new([false; 256]);
+        for byte in steps.iter().take(1).flatten().filter_map(|spelling| spelling.first()).flatten() {
+            first[usize::from(*byte)] = true;
+        }
+        let longest = |step: &Vec<Spelling>| step.iter().map(Vec::len).max().unwrap_or(0);
+        Self { max_length: steps.iter().map(longest).sum(), steps, first }
+    }
+
+    fn exact(bytes: &[u8]) -> Self {
+        Self::new(bytes.iter().map(|byte| vec![vec![[*byte; 2]]]).collect())
+    }
+
+    fn hexadecimal(text: &str) -> Self {
+        Self::new(text.bytes().map(|byte| vec![hexadecimal(format!("{byte:02x}").as_bytes())]).collect())
+    }
+
+    /// Returns the text as it stands, with any of its characters percent-encoded or escaped as in JSON.
+    fn escaped(text: &str) -> Self {
+        let spellings = |character: char| {
+            let (mut bytes, mut units) = ([0; 4], [0; 2]);
+            let bytes = character.encode_utf8(&mut bytes).as_bytes();
+            let percent = bytes.iter().flat_map(|byte| hexadecimal(format!("%{byte:02x}").as_bytes()));
+            let json = character.encode_utf16(&mut units).iter().flat_map(|unit| {
+                let digits = hexadecimal(format!("{unit:04x}").as_bytes());
+                [[b'\\'; 2], [b'u'; 2]].into_iter().chain(digits)
+            });
+            let mut spellings =
+                vec![bytes.iter().map(|byte| [*byte; 2]).collect(), percent.collect(), json.collect()];
+            if character == ' ' {
+                spellings.push(vec![[b'+'; 2]]);
+            }
+            if matches!(character, '"' | '\\' | '/') {
+                spellings.push(vec![[b'\\'; 2], [bytes[0]; 2]]);
+            }
+            spellings
+        };
+        Self::new(text.chars().map(spellings).collect())
+    }
+
+    /// Reads the form from `start` on.
+    fn read(&self, bytes: &[u8], start: usize) -> FormRead {
+        let mut read = FormRead::default();
+        if !bytes.get(start).is_some_and(|byte| self.first[usize::from(*byte)]) {
+            return read;
+        }
+        // Several, where a spelling of one character begins with another: a backslash, and an escaped one.
+        let mut ends = vec![start];
+        for step in &self.steps {
+            let mut next = Vec::new();
+            for end in ends {
+                let rest = &bytes[end..];
+                for spelling in step {
+                    let fits = rest.iter().zip(spelling).all(|(byte, allowed)| allowed.contains(byte));
+                    if fits && rest.len() < spelling.len() {
+                        read.is_open = true;
+                    } else if fits && !next.contains(&(end + spelling.len())) {
+                        next.push(end + spelling.len());
+                    }
+                }
+            }
+            ends = next;
+        }
+        read.end = ends.into_iter().max();
+        read
+    }
+}
+
+/// Returns the spelling of lower-case text in which each letter may be in either case.
+fn hexadecimal(text: &[u8]) -> Spelling {
+    text.iter().map(|byte| [*byte, byte.to_ascii_uppercase()]).collect()
+}
+
+/// Returns the parts of base64 that only `bytes` decide, for each number of other bytes before them.
+fn base64_forms(bytes: &[u8]) -> Vec<String> {
+    let mut forms = Vec::new();
+    for before in 0..3_usize {
+        let text: Vec<u8> = vec![0; before].into_iter().chain(bytes.iter().copied()).collect();
+        // A digit holds six bits. One that a byte before or behind them has a part in is left out.
+        let (first, last) = ((before * 8).div_ceil(6), text.len() * 8 / 6);
+        for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
+            // At the end of the data, the last digit is the secret's alone.
+            forms.extend(
+                [encoded.get(first..last), encoded.get(first..)].into_iter().flatten().map(str::to_owned),
+            );
+        }
+    }
+    forms.sort_unstable();
+    forms.dedup();
+    forms.retain(|form| !form.is_empty());
+    forms
 }
 
 /// A stream whose secrets are masked. What may be the beginning of a secret is held back until more has come.
@@ -144,6 +236,10 @@ mod tests {
             &STANDARD_NO_PAD.encode("pa\"ss/w0rd"),
             "70612273732f77307264",
             "70612273732F77307264",
+            "%70%61%22%73%73%2F%77%30%72%64",
+            "pa%22%73s/w%30rd",
+            "\\u0070\\u0061\\u0022\\u0073\\u0073\\u002F\\u0077\\u0030\\u0072\\u0064",
+            "pa\\u0022ss\\/w0rd",
         ] {
             let text = format!("before {form} after");
             let expected = format!("before {} after", "*".repeat(form.len()));
@@ -154,6 +250,32 @@ mod tests {
             let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
             assert_eq!(masked(&forms, &bytes), expected);
         }
+    }
+
+    #[test]
+    fn a_secret_in_the_middle_of_encoded_bytes_is_masked() {
+        let secret = "hunter2-Zx81kk";
+        let forms = SecretForms::new(secret, &format!("Bearer {secret}"));
+        for before in ["", "x", "xy", "xyz", "Bearer ", "Authorization: Bearer "] {
+            let encoded = STANDARD_NO_PAD.encode(format!("{before}{secret}, and more"));
+            let masked = masked(&forms, &[encoded.as_bytes()]);
+            let hidden = masked.matches('*').count();
+            // A digit at either end belongs to another byte too.
+            assert!(hidden >= secret.len() * 8 / 6 - 1, "{before}: {masked}");
+        }
+        for bytes in [u16::to_le_bytes, u16::to_be_bytes] {
+            let text: Vec<u8> = secret.encode_utf16().flat_map(bytes).collect();
+            assert_eq!(masked(&forms, &[&text]), "*".repeat(text.len()));
+        }
+        let mixed: String = secret
+            .bytes()
+            .zip(0..)
+            .map(|(byte, at)| match at % 2 {
+                0 => format!("{byte:02x}"),
+                _ => format!("{byte:02X}"),
+            })
+            .collect();
+        assert_eq!(masked(&forms, &[mixed.as_bytes()]), "*".repeat(mixed.len()));
     }
 
     #[test]

@@ -14,6 +14,11 @@ pub(crate) fn end_programs_of(app: App, names: Vec<Arc<str>>) {
                 app.workspaces.end_programs(&name);
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
+            // The end of namespaces waits for the kernel.
+            let released = tokio::task::spawn_blocking(move || process_runner::release_owner(&name)).await;
+            if let Err(error) = released {
+                tracing::error!("the namespaces of a caller were not ended: {error}");
+            }
         });
     }
 }

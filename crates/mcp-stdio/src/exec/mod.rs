@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::output::{name, print_error};
 use agent_hooks::HookVerdict;
 use clap::Args;
+use core_tools::ci::EgressLog;
 use process_runner::guardian::GuardianProgram;
 use process_runner::{Command, ExitStatus, ForegroundEnd, ForegroundRun, Limits};
 use server_setup::native_tools::{CommandDecision, NativeToolHost};
@@ -127,17 +128,19 @@ pub(crate) fn exec(
     }
     #[cfg(feature = "sessions")]
     let reporter = arguments.report_to.as_deref().map(background::EndReporter::connect).transpose()?;
-    let (confinement, held) = host.confinement()?;
+    #[cfg(feature = "sessions")]
+    let is_kept = reporter.is_some();
+    #[cfg(not(feature = "sessions"))]
+    let is_kept = false;
+    let refused = EgressLog::default();
     let mut arguments_of_command = arguments.command.iter().cloned();
     let Some(executable) = arguments_of_command.next() else {
         return Err(Error::Argument("name the command to run after `--`".to_owned()));
     };
-    let mut command = Command::new(executable, folder).args(arguments_of_command);
-    if let Some(confinement) = confinement {
-        // Without namespaces: in another one for processes, job control would see groups that are not there.
-        command = command.confined(confinement.outliving());
-    }
-    command = command.resource_limits(host.resource_limits());
+    let command = Command::new(executable, folder).args(arguments_of_command);
+    // The proxy of named hosts has threads, which must leave the signals to the run.
+    let (mut command, held) =
+        process_runner::with_signals_blocked(|| host.foreground_command(command, is_kept, &refused))?;
     if std::env::var_os("CORETOOLS_ROLE").is_none()
         && let Some(role) = host.caller().roles().next()
     {
@@ -153,9 +156,11 @@ pub(crate) fn exec(
         run = run.ends_with(pid);
     }
     // A role that may do everything may change settings too.
-    let snapshot = (!host.is_unrestricted()).then(|| SettingsSnapshot::take(&host.settings().roots));
-    let ended =
-        CommandEnd { host, decided, words, snapshot, began: Instant::now(), limits: run_limits(arguments) };
+    // What a person has agreed to is not undone.
+    let opened = &decided.decision.opened;
+    let snapshot = (!host.is_unrestricted()).then(|| SettingsSnapshot::take(&host.settings().roots, opened));
+    let (began, limits) = (Instant::now(), run_limits(arguments));
+    let ended = CommandEnd { host, decided, words, snapshot, began, limits, refused };
     #[cfg(feature = "sessions")]
     if let Some(reporter) = reporter {
         let ended = std::rc::Rc::new(ended);
@@ -195,6 +200,8 @@ struct CommandEnd {
     began: Instant,
     /// The time limit and the idle limit.
     limits: [Duration; 2],
+    /// The connections that were refused to the command.
+    refused: EgressLog,
 }
 
 impl CommandEnd {
@@ -202,7 +209,11 @@ impl CommandEnd {
     fn tell(&self, end: &ForegroundEnd) {
         self.restore_settings();
         let succeeded = matches!(end, ForegroundEnd::Ended { status: ExitStatus::Exited { code: 0 }, .. });
-        self.host.ended(&self.decided, &self.words, succeeded, self.began.elapsed());
+        let refused = self.refused.messages();
+        self.host.ended(&self.decided, &self.words, succeeded, self.began.elapsed(), &refused);
+        for message in &refused {
+            print_error(&format!("{}: refused connection: {message}", name()));
+        }
         let [timeout, idle_timeout] = self.limits;
         match end {
             ForegroundEnd::TimedOut => print_error(&format!(

@@ -105,7 +105,7 @@ pub(crate) struct AccessGrant {
     pub(crate) path: PathBuf,
     pub(crate) write: bool,
     /// True for the roots of a project, which alone [`Confinement::narrowed`] takes away.
-    root: bool,
+    pub(crate) root: bool,
 }
 
 /// Paths that programs of every kind read: programs and libraries, configuration, and what the kernel says of the
@@ -203,9 +203,15 @@ impl Confinement {
                 }
                 // A folder that cannot be listed is not granted at all. A link needs no grant, but what it leads to
                 // does.
-                let siblings = std::fs::read_dir(&grant.path).into_iter().flatten().flatten();
-                for entry in siblings.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
-                    self.push(AccessGrant { path: entry.path(), ..grant.clone() });
+                for entry in std::fs::read_dir(&grant.path).into_iter().flatten().flatten() {
+                    match entry.file_type() {
+                        Ok(kind) if kind.is_symlink() => {
+                            self.links
+                                .extend(std::fs::read_link(entry.path()).map(|to| (entry.path(), to)).ok());
+                        }
+                        Ok(_) => self.push(AccessGrant { path: entry.path(), ..grant.clone() }),
+                        Err(_) => {}
+                    }
                 }
             }
         }

@@ -19,7 +19,7 @@ use rustix::fs::stat;
 use rustix::process::{Resource, Signal};
 
 use super::resource_control::lower_limit;
-use super::sys::null_terminated;
+use super::sys::{SignalMask, null_terminated};
 
 /// The size of the stack of such a process. Its lowest page is never mapped.
 const STACK_BYTES: usize = 256 * 1024;
@@ -328,6 +328,10 @@ pub(super) struct ProgramImage<'a> {
     stdio: [BorrowedFd<'a>; 3],
     terminal: Option<&'a CStr>,
     limits: Vec<(Resource, u64)>,
+    /// How many steps lower the priority is on the processors (nice(2)).
+    nice: libc::c_int,
+    /// The signals to block in a program that stands in the foreground of this process.
+    foreground: Option<&'a SignalMask>,
 }
 
 impl<'a> ProgramImage<'a> {
@@ -341,7 +345,17 @@ impl<'a> ProgramImage<'a> {
     ) -> Self {
         let arguments = null_terminated(arguments.iter().map(AsRef::as_ref));
         let environment = null_terminated(environment.iter().map(AsRef::as_ref));
-        Self { program, arguments, environment, folder, stdio, terminal, limits: Vec::new() }
+        Self {
+            program,
+            arguments,
+            environment,
+            folder,
+            stdio,
+            terminal,
+            limits: Vec::new(),
+            nice: 0,
+            foreground: None,
+        }
     }
 
     /// Sets limits of the program's process (`setrlimit(2)`).
@@ -350,11 +364,25 @@ impl<'a> ProgramImage<'a> {
         self
     }
 
+    /// Lowers the priority of the program's process on the processors.
+    pub(super) fn nice(mut self, steps: libc::c_int) -> Self {
+        self.nice = steps;
+        self
+    }
+
+    /// Has the program stand beside this process, as [`super::sys::SpawnPlacement::Foreground`] says. Without a mask it has a
+    /// session of its own.
+    pub(super) fn foreground(mut self, mask: Option<&'a SignalMask>) -> Self {
+        self.foreground = mask;
+        self
+    }
+
     /// Starts the program as a child of this process's parent, and returns it with the reason why it did not become
     /// the program, if it did not. In both cases it is the parent's to wait for.
     ///
     /// The program leads a new session, has every signal at its default action and none blocked, and has only
-    /// descriptors 0, 1 and 2, as after `posix_spawn(3)` in [`super::sys::spawn`].
+    /// descriptors 0, 1 and 2, unless it stands in the [foreground](Self::foreground): as after `posix_spawn(3)` in
+    /// [`super::sys::spawn`].
     ///
     /// # Errors
     /// If no process can be made.
@@ -364,26 +392,19 @@ impl<'a> ProgramImage<'a> {
 
     /// Replaces the calling process by the program. It returns only if that fails.
     fn become_program(&self) -> io::Error {
-        let step = |result: libc::c_int| {
-            if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-        };
         let steps = || -> io::Result<()> {
-            default_signals();
-            // SAFETY: no pointers. The descriptors are open, and above 2, so that none is overwritten before its turn.
-            unsafe {
-                step(libc::setsid())?;
-                step(libc::fchdir(self.folder.as_raw_fd()))?;
-                for (descriptor, target) in self.stdio.iter().zip(0..) {
-                    step(libc::dup2(descriptor.as_raw_fd(), target))?;
-                }
+            // SAFETY: no pointers; an open descriptor.
+            step(unsafe { libc::fchdir(self.folder.as_raw_fd()) })?;
+            match self.foreground {
+                // The standard library of Rust ignores it before `main`; the program must not inherit that.
+                // SAFETY: the default action runs no code.
+                Some(_) => _ = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) },
+                None => self.enter_session()?,
             }
-            if let Some(terminal) = self.terminal {
-                // SAFETY: a NUL-terminated path. The process leads its session, so the terminal becomes its own.
-                let terminal = step(unsafe { libc::open(terminal.as_ptr(), libc::O_RDWR) })?;
-                // SAFETY: no pointers; an open descriptor.
-                step(unsafe { libc::dup2(terminal, 0) })?;
+            if self.nice > 0 {
+                // SAFETY: no pointers. The result is the new value, which may be -1, and lowering it cannot fail.
+                unsafe { libc::nice(self.nice) };
             }
-            close_from(3)?;
             // Last of all, since the memory of this process is that of another until it becomes the program.
             for (resource, value) in &self.limits {
                 lower_limit(*resource, *value)?;
@@ -392,7 +413,8 @@ impl<'a> ProgramImage<'a> {
             unsafe {
                 let mut none = MaybeUninit::uninit();
                 libc::sigemptyset(none.as_mut_ptr());
-                step(libc::sigprocmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut()))?;
+                let mask = self.foreground.map_or(none.as_ptr(), |mask| &raw const mask.0);
+                step(libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut()))?;
                 step(libc::execve(
                     self.program.as_ptr(),
                     self.arguments.as_ptr().cast(),
@@ -403,6 +425,37 @@ impl<'a> ProgramImage<'a> {
         };
         steps().err().unwrap_or_else(|| io::Error::from_raw_os_error(libc::ENOEXEC))
     }
+
+    /// Gives the calling process a session, the streams of the program, and nothing else of this process.
+    fn enter_session(&self) -> io::Result<()> {
+        default_signals();
+        // SAFETY: no pointers. The descriptors are open, and above 2, so that none is overwritten before its turn.
+        unsafe {
+            step(libc::setsid())?;
+            for (descriptor, target) in self.stdio.iter().zip(0..) {
+                step(libc::dup2(descriptor.as_raw_fd(), target))?;
+            }
+        }
+        if let Some(terminal) = self.terminal {
+            // SAFETY: a NUL-terminated path. The process leads its session, so the terminal becomes its own.
+            let terminal = step(unsafe { libc::open(terminal.as_ptr(), libc::O_RDWR) })?;
+            // SAFETY: no pointers; an open descriptor.
+            step(unsafe { libc::dup2(terminal, 0) })?;
+        }
+        close_from(3)
+    }
+}
+
+/// Returns the result of a system call, or its error.
+fn step(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Calls `work` with all signals blocked in this thread. The threads that it starts keep them blocked, so that every signal of
+/// the process is left to the others.
+pub(crate) fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
+    let _blocked = BlockedSignals::new();
+    work()
 }
 
 /// Sets every signal of the calling process to its default action.

@@ -26,6 +26,7 @@ use crate::environment::InheritedEnv;
 use crate::error::{Error, SpawnErrorKind};
 use crate::outcome::ExitStatus;
 
+pub(crate) use super::child::with_signals_blocked;
 pub(crate) use super::sys::{die_by, release_standard_streams};
 
 /// The signals that are passed on to the command if another process sends them. A key of the terminal, and a change of its
@@ -217,7 +218,7 @@ impl ForegroundTree {
     /// Returns the number of processes that the command, which has ended, has left behind.
     pub(crate) fn background(&self) -> usize {
         self.reap_orphans();
-        self.members().iter().filter(|member| member.pid != self.leader.pid()).count()
+        self.members().iter().filter(|member| self.is_leftover(member.pid)).count()
     }
 
     /// Waits until nothing is left of the tree, or a signal asks this process to end: then the tree is asked to, and has
@@ -260,7 +261,7 @@ impl ForegroundTree {
             }
             for member in self.members() {
                 member.signal(Signal::KILL);
-                if member.pid != self.leader.pid() {
+                if self.is_leftover(member.pid) {
                     killed.insert(member.stamp());
                 }
             }
@@ -276,6 +277,11 @@ impl ForegroundTree {
             terminal.restore();
         }
         killed.len()
+    }
+
+    /// Returns true for a process of the tree that is neither the command nor the first process of its PID namespace.
+    fn is_leftover(&self, pid: Pid) -> bool {
+        pid != self.leader.pid() && Some(pid) != self.leader.namespace_init()
     }
 
     /// Takes the status of orphans that have ended.

@@ -266,6 +266,7 @@ pub(crate) fn launch(
         network: command.network_namespace.as_ref(),
         terminal: granted_terminal,
         resources: resources.as_ref(),
+        owner: command.owner_name(),
     };
     let attempts = |attempt: &mut StartAttempt<'_>| start_with_retries(busy_retry, is_abandoned, attempt);
     let started = start_leader(command, &prepared, run, &boundary, &request, attempts)?;
@@ -322,15 +323,14 @@ pub(super) fn launch_in_foreground(
         terminal: None,
         placement: SpawnPlacement::Foreground(mask),
     };
-    // Namespaces have a first process and streams of their own, and the command shares those of this process.
-    let confinement = command.confinement.clone().map(crate::confine::Confinement::outliving);
-    super::resource_control::limit_foreground(command.resource_limits)
-        .map_err(|error| resource_error(command, error))?;
+    let resources = ResourceBoundary::prepare(command.resource_limits, command.owner_name());
+    let resources = resources.map_err(|error| resource_error(command, error))?;
     let boundary = StartBoundary {
-        confinement: confinement.as_ref(),
+        confinement: command.confinement.as_ref(),
         network: command.network_namespace.as_ref(),
         terminal: None,
-        resources: None,
+        resources: resources.as_ref(),
+        owner: command.owner_name(),
     };
     let once = |attempt: &mut StartAttempt<'_>| Ok((attempt()?, Instant::now()));
     Ok(start_leader(command, &prepared, run, &boundary, &request, once)?.leader)

@@ -8,7 +8,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rustix::process::geteuid;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities, set_no_new_privs};
@@ -17,10 +17,10 @@ use super::child::{ChildProcess, ProgramImage, in_child, in_child_of_cgroup};
 use super::landlock;
 use super::landlock::ExtraGrant;
 use super::leader::StartedProcess;
-use super::namespaces::{self, FolderInside, Namespaces};
+use super::namespaces::{self, FolderInside, NamespaceOwner, Namespaces};
 use super::resource_control::ResourceBoundary;
 use super::seccomp::SystemCallFilter;
-use super::sys::{self, SpawnRequest};
+use super::sys::{self, SpawnPlacement, SpawnRequest};
 use crate::confine::{
     Confinement, ConfinementLevel, ConfinementUnavailable, Protection, SupportedProtections,
 };
@@ -110,6 +110,8 @@ pub(super) struct StartBoundary<'a> {
     pub(super) terminal: Option<&'a Path>,
     /// The limits on memory, processes and processor time.
     pub(super) resources: Option<&'a ResourceBoundary>,
+    /// The caller for whom the program is started, whose namespaces nobody else enters.
+    pub(super) owner: Option<Arc<str>>,
 }
 
 /// Calls `retried` with a function that starts the program of `request` behind `boundary`.
@@ -119,7 +121,7 @@ pub(super) fn start<T: Send>(
     retried: impl FnOnce(&mut StartAttempt<'_>) -> Result<T, StartFailure> + Send,
 ) -> Result<T, StartFailure> {
     let mut spawn = || spawn_beside(request);
-    let StartBoundary { confinement, network, terminal, resources } = *boundary;
+    let StartBoundary { confinement, network, terminal, resources, ref owner } = *boundary;
     let confinement = confinement.filter(|asked| asked.chosen_level() > ConfinementLevel::None);
     // A command that demands what the system cannot enforce was refused before, so this one chose best effort.
     let (Some(confinement), Ok(supported)) = (confinement, supported_protections()) else {
@@ -142,7 +144,11 @@ pub(super) fn start<T: Send>(
         resources.is_some() || network.is_some_and(|network| network.handle().needs_process());
     if layers.has_namespaces() || needs_process {
         let limit = resources.and_then(ResourceBoundary::namespace_limit);
-        let prepare = || namespaces::prepared(confinement, network, limit.clone());
+        let namespace_owner = NamespaceOwner {
+            name: owner.clone(),
+            memory_bytes: resources.and_then(|resources| resources.limits.memory_bytes),
+        };
+        let prepare = || namespaces::prepared(confinement, network, limit.clone(), &namespace_owner);
         let mut namespaces =
             layers.has_namespaces().then(prepare).transpose().map_err(StartFailure::Confinement)?;
         let folder = FolderInside::of(request.directory).map_err(StartFailure::Start)?;
@@ -205,10 +211,16 @@ impl ProcessEntry<'_> {
             let folder = folder.open().map_err(|_| StartFailure::FolderOutside)?;
             let restrictions = (self.restrictions)().map_err(StartFailure::Confinement)?;
             restrictions.map_or(Ok(()), Restrictions::enter).map_err(StartFailure::Confinement)?;
-            let SpawnRequest { program, arguments, environment, stdio, terminal, .. } = *request;
+            let SpawnRequest { program, arguments, environment, stdio, terminal, ref placement, .. } =
+                *request;
             let limits = self.resources.map(|limits| limits.process_limits(self.namespaces.is_some()));
             let image = ProgramImage::new(program, arguments, environment, folder.as_fd(), stdio, terminal)
-                .limits(limits.unwrap_or_default());
+                .limits(limits.unwrap_or_default())
+                .nice(self.resources.map_or(0, ResourceBoundary::nice))
+                .foreground(match placement {
+                    SpawnPlacement::Foreground(mask) => Some(mask),
+                    SpawnPlacement::OwnSession => None,
+                });
             image.start_as_sibling().map_err(StartFailure::Start)
         };
         let (entering, result) = self.in_group(&work).map_err(StartFailure::Start)?;

@@ -135,7 +135,9 @@ use unconfined::ResourceBoundary;
 use unconfined::resource_controls;
 
 #[cfg(target_os = "linux")]
-pub(crate) use namespaces::{FrozenNamespace, freeze_namespace};
+pub(crate) use namespaces::{FrozenNamespace, freeze_namespace, release_owner};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use no_adoption::release_owner;
 #[cfg(all(unix, not(target_os = "linux")))]
 pub(crate) use no_adoption::{FrozenNamespace, freeze_namespace};
 

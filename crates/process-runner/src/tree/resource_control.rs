@@ -18,7 +18,7 @@ pub(super) const PID_MAX_FILE: &str = "/proc/sys/kernel/pid_max";
 
 /// The limits behind which a run is started.
 pub(super) struct ResourceBoundary {
-    limits: ResourceLimits,
+    pub(super) limits: ResourceLimits,
     owner: Option<Arc<str>>,
     pub(super) group: Option<Arc<Cgroup>>,
 }
@@ -68,16 +68,28 @@ impl ResourceBoundary {
             .filter(|_| processes_without_cgroup(in_namespaces) == ResourceControl::EachProcess);
         memory.into_iter().chain(processes.map(|count| (Resource::Nproc, count.into()))).collect()
     }
+
+    /// Returns how many steps lower the priority of the program is (nice(2)), if no cgroup gives it its share.
+    pub(super) fn nice(&self) -> libc::c_int {
+        let has_group =
+            self.group.is_some() && Cgroups::known().is_some_and(|known| known.is_ok_and(Cgroups::has_cpu));
+        self.limits.cpu_weight.filter(|_| !has_group).map_or(0, nice_of)
+    }
 }
 
-/// The least memory of a process that runs a command in the foreground: less would be too little for this process itself.
-const MIN_FOREGROUND_BYTES: u64 = 64 << 20;
+/// The weight of programs without one.
+const USUAL_CPU_WEIGHT: f64 = 100.0;
 
-/// Lowers the memory limit of this process, for good, to that of the command that it runs in the foreground, which inherits the
-/// limit. A process of its own could set the limit alone, but would not have the terminal and the signals of this one.
-pub(super) fn limit_foreground(limits: ResourceLimits) -> io::Result<()> {
-    let bytes = limits.memory_bytes.map(|bytes| bytes.max(MIN_FOREGROUND_BYTES));
-    bytes.map_or(Ok(()), |bytes| lower_limit(Resource::Data, bytes))
+/// The factor between the shares of two processes whose niceness differs by one (sched(7)).
+const SHARE_OF_ONE_STEP: f64 = 1.25;
+
+/// Returns the steps of niceness by which a process gets the share of `weight`. A higher share needs a privilege, and is not
+/// given.
+fn nice_of(weight: u32) -> libc::c_int {
+    let steps = (USUAL_CPU_WEIGHT / f64::from(weight.max(1))).log(SHARE_OF_ONE_STEP).round();
+    #[allow(clippy::cast_possible_truncation, reason = "between 0 and 19")]
+    let steps = steps.clamp(0.0, 19.0) as libc::c_int;
+    steps
 }
 
 /// Lowers a limit of the calling process. One that is lower stays.
@@ -97,7 +109,7 @@ pub(crate) fn resource_controls(in_namespaces: bool) -> ResourceControls {
         Ok(has_cpu) => ResourceControls {
             memory: ResourceControl::Cgroup,
             processes: ResourceControl::Cgroup,
-            cpu_weight: if has_cpu { ResourceControl::Cgroup } else { ResourceControl::None },
+            cpu_weight: if has_cpu { ResourceControl::Cgroup } else { ResourceControl::EachProcess },
             no_cgroup: None,
         },
         Err(reason) => without_cgroup(in_namespaces, reason),
@@ -108,7 +120,7 @@ fn without_cgroup(in_namespaces: bool, reason: CgroupUnavailable) -> ResourceCon
     ResourceControls {
         memory: ResourceControl::EachProcess,
         processes: processes_without_cgroup(in_namespaces),
-        cpu_weight: ResourceControl::None,
+        cpu_weight: ResourceControl::EachProcess,
         no_cgroup: Some(reason),
     }
 }
@@ -135,5 +147,15 @@ fn has_namespace_pid_max() -> bool {
     match (numbers.next(), numbers.next()) {
         (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= NAMESPACE_PID_MAX_SINCE,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lower_weight_is_a_higher_niceness() {
+        assert_eq!([10_000, 100, 80, 50, 10, 1, 0].map(nice_of), [0, 0, 1, 3, 10, 19, 19]);
     }
 }

@@ -272,7 +272,7 @@ impl SpawnAttributes {
 
 /// A set of blocked signals.
 #[cfg(target_os = "linux")]
-pub(super) struct SignalMask(libc::sigset_t);
+pub(super) struct SignalMask(pub(super) libc::sigset_t);
 
 #[cfg(target_os = "linux")]
 impl fmt::Debug for SignalMask {

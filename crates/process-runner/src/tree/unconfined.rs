@@ -16,6 +16,7 @@ pub(super) struct StartBoundary<'a> {
     pub(super) network: Option<&'a crate::network_namespace::NetworkNamespace>,
     pub(super) terminal: Option<&'a std::path::Path>,
     pub(super) resources: Option<&'a ResourceBoundary>,
+    pub(super) owner: Option<std::sync::Arc<str>>,
 }
 
 /// The limits behind which a run is started: on this system there are none.

@@ -41,7 +41,7 @@ impl Project {
     }
 
     fn take(&self) -> SettingsSnapshot {
-        SettingsSnapshot::take(&[self.folder.path().to_owned()])
+        SettingsSnapshot::take(&[self.folder.path().to_owned()], &[])
     }
 }
 

@@ -6,7 +6,9 @@ use super::toolchain_paths::ToolchainPaths;
 use crate::ci::egress::{EgressError, EgressScope};
 use crate::workspace::Workspace;
 use egress_proxy::NetworkAccess;
-use process_runner::{Command, Confinement, ConfinementLevel, Protection, Runner};
+use process_runner::{
+    Command, Confinement, ConfinementLevel, Protection, ResourceControl, ResourceControls, Runner,
+};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -167,6 +169,37 @@ impl ConfinementPolicy {
     /// The network is limited in a way that cannot be kept for what this server does not start.
     pub fn confinement_within(&self, scope: &CommandScope) -> Result<Option<Confinement>, EgressError> {
         self.clone().narrowed(scope).foreign_confinement()
+    }
+
+    /// Returns `command`, which is to run in the foreground of this process, behind the confinement, the limits and the network
+    /// of a caller who may reach `scope`. `runner` is asked for where the network has named hosts.
+    ///
+    /// The command is in namespaces only where a limit needs them: in namespaces, an interactive shell has no job control.
+    ///
+    /// # Errors
+    /// The network that the policy allows cannot be kept.
+    pub fn apply_in_foreground(
+        &self,
+        command: Command,
+        scope: &CommandScope,
+        runner: impl FnOnce() -> Runner,
+    ) -> Result<Command, EgressError> {
+        let narrowed = self.clone().narrowed(scope);
+        let command = command.resource_limits(scope.resource_limits);
+        if let ConfinementState::On { egress, .. } = narrowed.mode()
+            && matches!(egress.access, NetworkAccess::Hosts(_))
+        {
+            return narrowed.apply(command, &runner());
+        }
+        let counts_in_namespace = || {
+            scope.resource_limits.processes.is_some()
+                && ResourceControls::available(false).processes != ResourceControl::Cgroup
+        };
+        Ok(match narrowed.foreign_confinement()? {
+            Some(confinement) if counts_in_namespace() => command.confined(confinement),
+            Some(confinement) => command.confined(confinement.outliving()),
+            None => command,
+        })
     }
 
     /// Returns the confinement of a command, or `None` where it is off.

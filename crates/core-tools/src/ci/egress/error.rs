@@ -50,7 +50,7 @@ pub enum EgressError {
     Leak(String),
     /// The program is not started by this server, whose proxy it may outlive.
     #[error(
-        "an agent session, and a command of `exec` or a hook, cannot be limited to named hosts ({0}); give the role that starts it `network = \"none\"` or \
+        "an agent session, and a command of `exec --keep-background`, cannot be limited to named hosts ({0}); give the role that starts it `network = \"none\"` or \
          `\"allow\"`"
     )]
     NotOurs(String),

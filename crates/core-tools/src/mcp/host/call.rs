@@ -290,6 +290,7 @@ impl Host {
         context.credentials = policy.credentials(&context.caller);
         context.unrestricted =
             registered.tool.wants_unrestricted() && self.is_unrestricted(policy, &context.caller);
+        context.restricted = !registered.facts().read_only && !self.sees_everything(policy, &context.caller);
         context.resource_limits = resource_limits(limits);
         context.role_limit = limits.max_seconds.map(Duration::from_secs);
         let max_timeout = self.limits().max_timeout;
@@ -326,11 +327,15 @@ impl Host {
     /// Returns true if the policy keeps nothing from `caller`. Never where several callers share the server: other callers'
     /// programs run beside its own.
     fn is_unrestricted(&self, policy: &Policy, caller: &Caller) -> bool {
-        !self.shared.multi_tenant
-            && self.tools.of_kind(OfferKind::Tool).map(RegisteredTool::facts).all(|tool| {
-                policy.sees(caller, &tool)
-                    && caller.roles().all(|role| policy.requirements(role, &tool).is_empty())
-            })
+        !self.shared.multi_tenant && self.sees_everything(policy, caller)
+    }
+
+    /// Returns true if `caller` may call every tool, and the policy requires nothing of the arguments of any.
+    fn sees_everything(&self, policy: &Policy, caller: &Caller) -> bool {
+        self.tools.of_kind(OfferKind::Tool).map(RegisteredTool::facts).all(|tool| {
+            policy.sees(caller, &tool)
+                && caller.roles().all(|role| policy.requirements(role, &tool).is_empty())
+        })
     }
 
     /// Returns the rule that hides a tool, for the audit.

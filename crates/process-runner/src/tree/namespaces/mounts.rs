@@ -10,23 +10,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, mkdirat, openat, openat2, symlinkat};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, chmodat, fstat, mkdirat, openat, openat2, symlinkat,
+};
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
-    UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
-    unmount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, OpenTreeFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, open_tree, unmount,
 };
-use rustix::process::{chdir, fchdir, pivot_root};
+use rustix::process::{chdir, fchdir, geteuid, pivot_root};
 
+use super::masked::{self, MaskedPath};
+use super::mount_calls::{NO_DEVICES, NO_PROGRAMS, NO_SET_ID, READ_ONLY, attach, clone_of, relative};
 use crate::confine::Confinement;
 use crate::tree::child::set_mount_attributes;
-
-// `MOUNT_ATTR_*`, `<linux/mount.h>`.
-const READ_ONLY: u64 = 0x1;
-const NO_SET_ID: u64 = 0x2;
-const NO_DEVICES: u64 = 0x4;
-const NO_PROGRAMS: u64 = 0x8;
 
 /// The folder over which the new root is mounted while it is built. Nothing beneath it is granted but itself, and a
 /// new `/proc` takes its place in the end.
@@ -53,13 +50,17 @@ struct BindMount<'a> {
 pub(super) struct MountPlan<'a> {
     binds: Vec<BindMount<'a>>,
     links: Vec<(PathBuf, PathBuf)>,
+    /// Files and folders that are replaced by empty ones.
+    masked: Vec<MaskedPath>,
     private_temporary: bool,
     writable_proc: bool,
+    memory_bytes: u64,
 }
 
 impl<'a> MountPlan<'a> {
     /// Returns the plan for `confinement`. It reads the names in `/`, where most systems have links to `/usr`.
-    pub(super) fn new(confinement: &'a Confinement, writable_proc: bool) -> Self {
+    /// The file systems in memory hold `memory_bytes` together.
+    pub(super) fn new(confinement: &'a Confinement, writable_proc: bool, memory_bytes: u64) -> Self {
         let grants = confinement.grants().iter();
         let mut binds: Vec<_> = grants
             .filter(|grant| grant.path != Path::new("/proc") && grant.path != Path::new(SHARED_MEMORY))
@@ -72,25 +73,25 @@ impl<'a> MountPlan<'a> {
         links.extend(confinement.links().iter().cloned());
         let private_temporary =
             confinement.has_private_temp() && binds.iter().all(|bind| bind.path != Path::new(TEMPORARY));
-        Self { binds, links, private_temporary, writable_proc }
+        // Root's programs could read what the mode keeps from all others.
+        let masked = if geteuid().is_root() { masked::private_paths(confinement) } else { Vec::new() };
+        Self { binds, links, masked, private_temporary, writable_proc, memory_bytes }
     }
 
     /// Builds the tree and makes it the root of the calling process, which is alone in new namespaces for mounts and
     /// processes.
     pub(super) fn enter(&self) -> io::Result<()> {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-        let size = memory_limit();
-        let root = memory_file_system("0755", size)?;
+        // A program cannot write the root itself.
+        let root = memory_file_system("0755", MAX_ROOT_BYTES)?;
         attach(root.as_fd(), CWD, Path::new(STAGING))?;
         let root_fd = root.as_fd();
-        if self.private_temporary {
-            mount_at(root_fd, Path::new(TEMPORARY), memory_file_system("1777", size)?.as_fd())?;
-        }
-        mount_at(root_fd, Path::new(SHARED_MEMORY), memory_file_system("1777", size)?.as_fd())?;
+        self.mount_memory(root_fd)?;
         let terminals = BindMount { path: Path::new(TERMINALS), writable: false };
         for bind in self.binds.iter().chain([&terminals]) {
             bind.mount(root_fd)?;
         }
+        masked::mount(root_fd, &self.masked)?;
         let proc = process_file_system(self.writable_proc)?;
         mount_at(root_fd, Path::new("/proc"), proc.as_fd())?;
         for (link, target) in &self.links {
@@ -102,6 +103,21 @@ impl<'a> MountPlan<'a> {
         unmount(".", UnmountFlags::DETACH)?;
         chdir("/")?;
         set_mount_attributes(root_fd, READ_ONLY | NO_SET_ID | NO_DEVICES, false)
+    }
+
+    /// Mounts `/dev/shm` and `/tmp`: two folders of one file system in memory, so that one limit holds for both.
+    fn mount_memory(&self, root: BorrowedFd<'_>) -> io::Result<()> {
+        let both = memory_file_system("0755", self.memory_bytes)?;
+        // Beneath the folder of its own that is mounted over it next, so that no program sees it.
+        mount_at(root, Path::new(SHARED_MEMORY), both.as_fd())?;
+        let places = [("tmp", TEMPORARY), ("shm", SHARED_MEMORY)];
+        for (name, place) in places.into_iter().filter(|(name, _)| *name == "shm" || self.private_temporary) {
+            mkdirat(&both, name, Mode::from_raw_mode(0o1777))?;
+            // The umask has a say in the mode that a folder is made with.
+            chmodat(&both, name, Mode::from_raw_mode(0o1777), AtFlags::empty())?;
+            mount_at(root, Path::new(place), clone_of(both.as_fd(), name)?.as_fd())?;
+        }
+        Ok(())
     }
 }
 
@@ -148,11 +164,6 @@ fn mount_at(root: BorrowedFd<'_>, path: &Path, tree: BorrowedFd<'_>) -> io::Resu
     attach(tree, root, relative(path))
 }
 
-fn attach(tree: BorrowedFd<'_>, root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
-    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    Ok(move_mount(tree, "", root, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
-}
-
 /// Makes the folder and those that it lies in, as far as they are missing.
 fn make_folders(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let mut made = PathBuf::new();
@@ -179,22 +190,20 @@ fn make_link(root: BorrowedFd<'_>, link: &Path, target: &Path) -> io::Result<()>
     }
 }
 
-fn relative(path: &Path) -> &Path {
-    path.strip_prefix("/").unwrap_or(path)
-}
-
-/// The most bytes in a file system in memory, whatever the machine has.
-const MAX_MEMORY_BYTES: u64 = 2 << 30;
+/// The most bytes in the new root, which only has the folders on which other things are mounted.
+const MAX_ROOT_BYTES: u64 = 16 << 20;
+/// The most bytes in all file systems in memory of one caller, whatever the machine has.
+const MAX_MEMORY_BYTES: u64 = 4 << 30;
 /// The most files in one. Each costs the kernel about a kilobyte.
 const MAX_MEMORY_FILES: &str = "200000";
 
-/// Returns the most bytes in a file system in memory: an eighth of the machine's, at most [`MAX_MEMORY_BYTES`]. Without a limit
-/// of its own, the kernel gives each half of the memory.
-fn memory_limit() -> u64 {
+/// Returns the most bytes in all file systems in memory of one caller: a quarter of the machine's, at most
+/// [`MAX_MEMORY_BYTES`]. Without a limit of its own, the kernel gives each half of the memory.
+pub(super) fn memory_budget() -> u64 {
     let info = rustix::system::sysinfo();
     #[allow(clippy::useless_conversion, reason = "the width differs between architectures")]
     let total = u64::from(info.totalram) * u64::from(info.mem_unit);
-    (total / 8).min(MAX_MEMORY_BYTES)
+    (total / 4).min(MAX_MEMORY_BYTES)
 }
 
 fn memory_file_system(mode: &str, max_bytes: u64) -> io::Result<OwnedFd> {
