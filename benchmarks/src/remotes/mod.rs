@@ -78,38 +78,54 @@ pub(crate) fn remotes(options: &RemotesOptions) -> Result<(), BenchmarkError> {
     let chosen = KINDS
         .iter()
         .filter(|kind| options.only.is_empty() || options.only.iter().any(|name| name == kind.name));
-    let (mut calls, mut starts, mut copies) = (Vec::new(), Vec::new(), Vec::new());
+    let mut measured = Measured::default();
     for kind in chosen {
-        let Some(far_end) = (kind.existing)() else {
-            println!("{} is missing on this machine, or this user may not use it\n", kind.name);
-            continue;
-        };
-        eprintln!("{}: calls", kind.name);
-        calls.push((kind.what, warm_calls(&far_end, options.calls)?));
-        eprintln!("{}: starts", kind.name);
-        starts.push((kind.what, connects(&far_end, options.starts)?));
-        if kind.name == "podman" {
-            eprintln!("{}: copies", kind.name);
-            copies.push((kind.what, copied(&far_end, options.starts)?));
-        }
-        drop(far_end);
-        if let Some(made) = kind.made.filter(|_| kind.name != "slurm") {
-            eprintln!("{}: new ones", kind.name);
-            if let Some(far_end) = made("") {
-                starts.push((new_one(kind.name), connects(&far_end, options.starts)?));
-            }
-        }
-        if let Some(made) = kind.made {
-            eprintln!("{}: warm ones", kind.name);
-            if let Some(far_end) = made("warm = 1\n") {
-                starts.push((warm_one(kind.name), warm_starts(far_end, options.starts)?));
-            }
+        if let Err(problem) = measure(kind, options, &mut measured) {
+            println!("{}: {problem}\n", kind.name);
         }
     }
+    let Measured { calls, starts, copies } = measured;
     println!("{}", report::calls(&calls));
     println!("{}", report::starts(&starts));
     println!("{}", report::copies(&copies));
     println!("load averages after: {}", machine::load());
+    Ok(())
+}
+
+/// The rows of the tables.
+#[derive(Default)]
+struct Measured {
+    calls: Vec<(&'static str, CallTimes)>,
+    starts: Vec<(&'static str, StartTimes)>,
+    copies: Vec<(&'static str, StartTimes)>,
+}
+
+/// Measures a kind. An error leaves the rows that were measured before it.
+fn measure(kind: &MeasuredKind, options: &RemotesOptions, rows: &mut Measured) -> Result<(), BenchmarkError> {
+    let Some(far_end) = (kind.existing)() else {
+        return Err("missing on this machine, or this user may not use it".into());
+    };
+    eprintln!("{}: calls", kind.name);
+    rows.calls.push((kind.what, warm_calls(&far_end, options.calls)?));
+    eprintln!("{}: starts", kind.name);
+    rows.starts.push((kind.what, connects(&far_end, options.starts)?));
+    if kind.name == "podman" {
+        eprintln!("{}: copies", kind.name);
+        rows.copies.push((kind.what, copied(&far_end, options.starts)?));
+    }
+    drop(far_end);
+    let Some(made) = kind.made else { return Ok(()) };
+    // What the kind slurm connects to is new each time already.
+    if kind.name != "slurm"
+        && let Some(far_end) = made("")
+    {
+        eprintln!("{}: new ones", kind.name);
+        rows.starts.push((new_one(kind.name), connects(&far_end, options.starts)?));
+    }
+    if let Some(far_end) = made("warm = 1\n") {
+        eprintln!("{}: warm ones", kind.name);
+        rows.starts.push((warm_one(kind.name), warm_starts(far_end, options.starts)?));
+    }
     Ok(())
 }
 
