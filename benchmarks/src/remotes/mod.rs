@@ -175,6 +175,8 @@ fn warm_calls(far_end: &FarEnd, count: usize) -> Result<CallTimes, BenchmarkErro
         times.local.push(millis(local.read()?));
         times.remote.push(millis(remote.read()?));
     }
+    local.end()?;
+    remote.end()?;
     Ok(times)
 }
 
