@@ -92,7 +92,7 @@ fn without_what_varies(text: &str) -> String {
     varies.replace_all(text, "…").into_owned()
 }
 
-/// The project of the task, which is laid out once and kept beneath the target folder: its source is PyPI's.
+/// The project of the task, which is laid out once and kept beneath the target folder: its source comes from a package index.
 fn prepared() -> Option<&'static Path> {
     static PROJECT: OnceLock<Option<PathBuf>> = OnceLock::new();
     let project = PROJECT.get_or_init(|| {
