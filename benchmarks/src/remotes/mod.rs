@@ -34,7 +34,7 @@ const FIRST_CALLS: usize = 50;
 /// A kind, and what there is of it on this machine.
 struct MeasuredKind {
     name: &'static str,
-    /// What it is, for the table.
+    /// Its description in the tables.
     what: &'static str,
     /// Something that was made beforehand. None where the engine is missing.
     existing: fn() -> Option<FarEnd>,
