@@ -211,7 +211,8 @@ impl Command {
 
     /// Sets whether the program starts daemons that are not part of the run, as a container engine starts the monitor of a
     /// container. By default it does not, and a process that shows no run may be taken for one of this run and end with it.
-    /// A process that still shows this run, by its session or the [marker](Self::marker), is always one of the run.
+    /// If several such programs may have started a process that shows no run, the process ends with none of their runs. A
+    /// process that shows this run, by its session or the [marker](Self::marker), is always one of the run.
     #[must_use]
     pub fn starts_daemons(mut self, starts_daemons: bool) -> Self {
         self.starts_daemons = starts_daemons;

@@ -30,18 +30,20 @@ fn is_alive(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// Runs an engine until its daemon is there, then a second program that is ended, and then ends the engine. Returns the
-/// daemon.
+fn limits() -> Limits {
+    Limits::default().timeout(Duration::from_secs(60)).leftovers(LeftoverPolicy::KillAll)
+}
+
+/// Runs an engine until its daemon is there, beside one that has started none, and then ends both. Returns the daemon.
 async fn run(runner: &Runner, folder: &Path, name: &str, starts_daemons: bool) -> i32 {
     let (first, second) = (CancellationToken::new(), CancellationToken::new());
-    let limits = || Limits::default().timeout(Duration::from_secs(60)).leftovers(LeftoverPolicy::KillAll);
+    let command = Command::new("sleep", folder).arg("60").limits(limits()).cancel(first.clone());
+    let other = runner.start(command.starts_daemons(starts_daemons)).await.unwrap();
     let file = folder.join(name);
     let command = Command::new("sh", folder).args(["-c", ENGINE]).arg(&file).limits(limits());
-    let engine = runner.start(command.cancel(first.clone()).starts_daemons(starts_daemons)).await.unwrap();
+    let engine = runner.start(command.cancel(second.clone()).starts_daemons(starts_daemons)).await.unwrap();
     let pid = daemon(&file).await;
-    let command = Command::new("sleep", folder).arg("60").limits(limits()).cancel(second.clone());
-    let other = runner.start(command.starts_daemons(starts_daemons)).await.unwrap();
-    for (run, cancel) in [(other, second), (engine, first)] {
+    for (run, cancel) in [(other, first), (engine, second)] {
         cancel.cancel();
         run.wait_with_output().await.unwrap();
     }
@@ -49,15 +51,23 @@ async fn run(runner: &Runner, folder: &Path, name: &str, starts_daemons: bool) -
 }
 
 #[tokio::test]
-async fn a_daemon_of_an_engine_ends_with_no_run_and_one_of_another_program_does() {
+async fn a_daemon_of_one_of_several_engines_ends_with_no_run_and_one_of_another_program_does() {
     let runner = Runner::builder().adopt_orphans().build();
     let folder = tempfile::tempdir().unwrap();
     let own = run(&runner, folder.path(), "own", false).await;
     assert!(!is_alive(own), "what another program leaves behind goes on");
-    let daemon = run(&runner, folder.path(), "daemon", true).await;
-    assert!(is_alive(daemon), "the daemon has ended with a run");
+    let daemon_of_one = run(&runner, folder.path(), "one of two", true).await;
+    assert!(is_alive(daemon_of_one), "the daemon has ended with a run");
     // Nor with a run that comes later, of whatever kind.
     runner.run(Command::new("true", folder.path())).await.unwrap();
-    assert!(is_alive(daemon), "the daemon has ended with a later run");
-    kill_process(Pid::from_raw(daemon).unwrap(), Signal::KILL).unwrap();
+    assert!(is_alive(daemon_of_one), "the daemon has ended with a later run");
+    kill_process(Pid::from_raw(daemon_of_one).unwrap(), Signal::KILL).unwrap();
+    // An engine that is killed alone leaves nothing.
+    let (file, cancel) = (folder.path().join("alone"), CancellationToken::new());
+    let command = Command::new("sh", folder.path()).args(["-c", ENGINE]).arg(&file).limits(limits());
+    let engine = runner.start(command.cancel(cancel.clone()).starts_daemons(true)).await.unwrap();
+    let pid = daemon(&file).await;
+    cancel.cancel();
+    engine.wait_with_output().await.unwrap();
+    assert!(!is_alive(pid), "what only one engine can have started goes on");
 }
