@@ -48,7 +48,9 @@ def from_crates(name, version, folder):
 
 def _unpack(archive, folder):
     with tempfile.TemporaryDirectory() as unpacked:
-        tarfile.open(archive).extractall(unpacked, filter="data")
+        # Python knows the filter since 3.11.4 and 3.12.
+        safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        tarfile.open(archive).extractall(unpacked, **safely)
         shutil.copytree(next(Path(unpacked).iterdir()), folder, dirs_exist_ok=True)
 
 

@@ -10,6 +10,7 @@ mod install;
 mod machine;
 mod peers;
 mod processes;
+mod remotes;
 mod report;
 mod results;
 mod run;
@@ -54,6 +55,8 @@ enum BenchmarkCommand {
         #[arg(long, value_name = "NAME", value_delimiter = ',')]
         server: Vec<String>,
     },
+    /// Measure the kinds of remotes beside a local server and beside the engine alone. Needs root, and the engines.
+    Remotes(remotes::RemotesOptions),
     /// Mixed work on mcp-stdio and mcp-http at once: memory and descriptors must stay flat, nothing may fail, and
     /// nothing may be left.
     Soak {
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         BenchmarkCommand::Run(options) => run::run(&options),
         BenchmarkCommand::Report { dir, to } => report::write(&dir, to.as_deref().unwrap_or(&dir)),
         BenchmarkCommand::Install { peers, server } => install::install(peers.as_deref(), &server),
+        BenchmarkCommand::Remotes(options) => remotes::remotes(&options),
         BenchmarkCommand::Soak { seconds } => soak::soak(seconds),
     };
     match done {

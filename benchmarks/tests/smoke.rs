@@ -53,6 +53,25 @@ fn a_quick_run_measures_the_server_and_writes_figures_and_tables() {
 }
 
 #[test]
+fn a_quick_look_at_remotes_measures_calls_and_starts_beside_a_local_server() {
+    let out = tempfile::tempdir().unwrap();
+    let output = benchmarks(&["remotes", "--only", "sh", "--calls", "20", "--starts", "2"], out.path());
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    let rows: Vec<Vec<&str>> = printed
+        .lines()
+        .filter(|line| line.starts_with("| a shell of this machine"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let [calls, starts] = rows.as_slice() else { panic!("{printed}") };
+    let millis = |cell: &str| -> f64 { cell.trim_end_matches(" ms").parse().unwrap() };
+    // A line takes less than a call, and a call less than the start of a far end.
+    let (line, local, remote) = (millis(calls[1]), millis(calls[2]), millis(calls[4]));
+    assert!(line < local && local > 0.0 && remote > 0.0, "{printed}");
+    assert!(millis(starts[2]) > remote, "{printed}");
+}
+
+#[test]
 fn a_server_that_does_not_start_is_reported_with_what_it_says() {
     let out = tempfile::tempdir().unwrap();
     let peers = out.path().join("peers.toml");

@@ -142,16 +142,21 @@ fn nothing_is_left_of_crashes_at_random_moments() {
 fn no_container_of_podman_is_left_of_random_crashes() {
     let Some(engine) = Engine::podman() else { return };
     let mut random = Random::seeded("crashes with podman");
+    let folder = engine.folder();
     let mut far_end = engine.with_image_only("create_timeout_s = 3\n");
     for _ in 0..if cfg!(feature = "stress") { 20 } else { 2 } {
         crash(&mut random, &mut far_end);
+        // Podman lists no container that it was killed in the middle of making, but its monitor may be there.
+        wait_until_gone(&folder, Duration::from_secs(20));
     }
 }
 
 #[test]
 fn no_container_of_podman_is_left() {
     let Some(engine) = Engine::podman() else { return };
+    let folder = engine.folder();
     kill_the_front(engine.with_image_only("create_timeout_s = 3\n"), &[150, 900]);
+    wait_until_gone(&folder, Duration::from_secs(20));
 }
 
 #[test]

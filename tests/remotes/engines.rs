@@ -14,6 +14,15 @@ fn a_machine_by_ssh() {
 }
 
 #[test]
+fn a_program_of_the_user_is_found_by_ssh() {
+    let Some(far_end) = ssh::with_the_program_of_the_user() else { return };
+    let mut wire = far_end.connect();
+    runs_there(&mut wire, &far_end);
+    let path = wire.text("run_command", json!({"command": "echo $PATH", "shell": true}));
+    assert!(path.contains("/usr/bin:/bin:") && path.contains("/.local/bin"), "{path}");
+}
+
+#[test]
 fn a_container_of_podman() {
     let Some(engine) = Engine::podman() else { return };
     the_same_calls(engine.with_container(), 64);

@@ -11,14 +11,14 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+mod agent_task;
+mod callers;
 mod calls;
 mod channel;
 mod chosen;
 mod command_line;
 mod crash;
 mod engines;
-mod far_end;
-mod fixtures;
 mod grace;
 mod hostile;
 mod http;
@@ -33,6 +33,7 @@ mod random;
 mod servers;
 mod soak;
 
+use integration_tests::remotes::{self as fixtures, far_end};
 use integration_tests::{Era, Project, Wire, server};
 use std::path::Path;
 use std::process::Command;

@@ -17,6 +17,7 @@ mod left_running;
 pub mod outside;
 mod processes;
 mod project;
+pub mod remotes;
 mod wire;
 
 pub use every_pair::{Ask, check_every_pair};

@@ -12,6 +12,7 @@ pub(crate) use server::{RunningServer, ServerExit};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
+use std::process::{ChildStdin, ChildStdout};
 use std::time::{Duration, Instant};
 
 /// The protocol that every server is spoken to in: the newest that all of them know.
@@ -134,6 +135,11 @@ pub(crate) enum ServerClient {
 pub(crate) struct SentRequest(u64);
 
 impl ServerClient {
+    /// A client of a server that was started with pipes.
+    pub(crate) fn over(input: ChildStdin, output: ChildStdout) -> Self {
+        Self::Stdio(stdio::StdioClient::new(input, output))
+    }
+
     /// The handshake. What the server says of its version.
     pub(crate) fn greet(&mut self, deadline: Instant) -> Result<String, MeasureError> {
         let client = json!({"name": "benchmarks", "version": env!("CARGO_PKG_VERSION")});

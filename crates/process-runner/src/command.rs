@@ -42,6 +42,8 @@ pub struct Command {
     pub(crate) label: Option<String>,
     pub(crate) secrets: Option<SecretValues>,
     pub(crate) marker: bool,
+    #[cfg_attr(not(unix), allow(dead_code, reason = "only Unix adopts the orphans of runs"))]
+    pub(crate) starts_daemons: bool,
     /// The caller whose run it is; see [`owned_by`](crate::owned_by).
     pub(crate) owner: Option<Arc<dyn RunOwner>>,
     pub(crate) confinement: Option<Confinement>,
@@ -116,6 +118,7 @@ impl Command {
             label: None,
             secrets: None,
             marker: true,
+            starts_daemons: false,
             owner: None,
             confinement: None,
             resource_limits: ResourceLimits::default(),
@@ -203,6 +206,16 @@ impl Command {
     #[must_use]
     pub fn marker(mut self, marker: bool) -> Self {
         self.marker = marker;
+        self
+    }
+
+    /// Sets whether the program starts daemons that are not part of the run, as a container engine starts the monitor of a
+    /// container. By default it does not, and a process that shows no run may be taken for one of this run and end with it.
+    /// If several such programs may have started a process that shows no run, the process ends with none of their runs. A
+    /// process that shows this run, by its session or the [marker](Self::marker), is always one of the run.
+    #[must_use]
+    pub fn starts_daemons(mut self, starts_daemons: bool) -> Self {
+        self.starts_daemons = starts_daemons;
         self
     }
 

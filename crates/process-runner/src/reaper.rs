@@ -204,6 +204,8 @@ struct Reaper {
 struct KnownOrphans {
     /// The runs of those whose run was found.
     runs: HashMap<ProcessStamp, RunId>,
+    /// Those that are no part of a run, also when the run that started them is over.
+    daemons: HashSet<ProcessStamp>,
     /// The [`start_bound`](tree::start_bound) when each unknown child was first seen.
     first_seen: HashMap<ProcessStamp, u64>,
 }
@@ -439,6 +441,7 @@ impl KnownOrphans {
         self.runs.retain(|_, run| known.contains(run));
         let seen: HashSet<_> = scan.orphans.iter().map(TreeMember::stamp).collect();
         self.first_seen.retain(|stamp, _| seen.contains(stamp));
+        self.daemons.retain(|stamp| seen.contains(stamp));
         // An orphan that shows its run now may clear its environment in a moment.
         let adopters = tree::adopters();
         let is_adopted =
@@ -452,9 +455,16 @@ impl KnownOrphans {
         let mut killed = Vec::new();
         for mut orphan in scan.orphans.drain(..) {
             let stamp = orphan.stamp();
+            if self.daemons.contains(&stamp) {
+                continue;
+            }
             let first_seen = *self.first_seen.entry(stamp).or_insert_with(tree::start_bound);
             match tree::attribute(orphan.pid, orphan.parent, orphan.start_ticks, first_seen) {
                 Attribution::OwnChild => continue,
+                Attribution::Daemon => {
+                    self.daemons.insert(stamp);
+                    continue;
+                }
                 Attribution::Undecided => {}
                 Attribution::Run(leader) => {
                     self.runs.insert(stamp, leader.run());

@@ -121,7 +121,9 @@ impl RemoteCommand {
         };
         let names = runner.environment_names().filter(|name| name.to_str().is_some_and(is_passed));
         let names: Vec<OsString> = names.map(ToOwned::to_owned).collect();
-        Ok(Command::new(program, folder).args(arguments.iter().cloned()).env_policy(EnvPolicy::Allow(names)))
+        let command = Command::new(program, folder).args(arguments.iter().cloned());
+        // The monitor of one caller's container must not be taken for a process of another caller's connection.
+        Ok(command.env_policy(EnvPolicy::Allow(names)).starts_daemons(true))
     }
 
     /// Runs the command to its end, with the bytes of `stdin`.

@@ -107,6 +107,8 @@ pub(crate) enum Attribution {
     OwnChild,
     /// It is an orphan of this run, or of another run of the same owner.
     Run(Arc<ProcessLeader>),
+    /// It is an orphan, and several runs that start daemons may have started it: it is no part of any run.
+    Daemon,
     /// It is an orphan, and runs of several owners may have started it, or none that is still known.
     Unknown,
 }
@@ -252,6 +254,15 @@ pub(crate) fn attribute(pid: Pid, parent: Option<Pid>, start_ticks: u64, first_s
         .filter_map(|leader| Some((start_time(leader.session()?)?, leader)))
         .filter(|(started, _)| *started <= start_ticks)
         .collect();
+    // Of several runs that start daemons, none may end with another's. What only one run can have started is of that run, so
+    // that it ends with a run that is killed in the middle.
+    let starting_daemons = candidates.iter().filter(|(_, leader)| leader.starts_daemons()).count();
+    if starting_daemons == candidates.len() && starting_daemons > 1 {
+        return Attribution::Daemon;
+    }
+    if starting_daemons < candidates.len() {
+        candidates.retain(|(_, leader)| !leader.starts_daemons());
+    }
     candidates.sort_by_key(|(started, leader)| (*started, leader.run()));
     let owner = |leader: &ProcessLeader| leader.owner_name().map(str::to_owned);
     // A run without an owner is the server's own, and no other caller's.

@@ -297,7 +297,8 @@ fn start_leader(
         }
         StartFailure::Start(error) => resolve::explain(command, prepared.program(), prepared.length(), error),
     })?;
-    let leader = Arc::new(ProcessLeader::new(process, run, command.marker, command.owner_name()));
+    let leader = ProcessLeader::new(process, run, command.marker, command.owner_name());
+    let leader = Arc::new(leader.with_daemons(command.starts_daemons));
     if let Some(ticket) = ticket {
         ticket.started(&leader);
     }

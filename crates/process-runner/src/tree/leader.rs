@@ -26,6 +26,8 @@ pub(crate) struct ProcessLeader {
     owner_name: Option<Arc<str>>,
     /// True if it carries the environment marker.
     marked: bool,
+    /// True if its program starts daemons that are not part of the run.
+    starts_daemons: bool,
     /// The process that adopts the run's orphans in its place, if it is in a PID namespace: the first one there.
     namespace_init: Option<Pid>,
     /// Set once the leader is watched, where the kernel has pidfds.
@@ -115,6 +117,7 @@ impl ProcessLeader {
             run,
             owner_name,
             marked,
+            starts_daemons: false,
             namespace_init,
             pidfd: OnceLock::new(),
             reaped: Mutex::new(None),
@@ -132,6 +135,18 @@ impl ProcessLeader {
     #[cfg(target_os = "linux")]
     pub(super) fn is_run(&self) -> bool {
         self.run != RunId::HELPER
+    }
+
+    /// Sets whether the program starts daemons that are not part of the run.
+    pub(super) fn with_daemons(mut self, starts_daemons: bool) -> Self {
+        self.starts_daemons = starts_daemons;
+        self
+    }
+
+    /// Returns true if the program starts daemons that are not part of the run.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only adoption asks"))]
+    pub(super) fn starts_daemons(&self) -> bool {
+        self.starts_daemons
     }
 
     /// Returns the name of the caller whose run it is, if that is known.

@@ -17,6 +17,7 @@ pub(crate) enum Attribution {
     Undecided,
     OwnChild,
     Run(Arc<ProcessLeader>),
+    Daemon,
     Unknown,
 }
 
