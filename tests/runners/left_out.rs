@@ -298,9 +298,15 @@ fn ava_5_is_read_and_so_is_a_part_of_a_parallel_run() {
         assert!(report.is_success() && report.passed == 1, "{program}: {}", report.to_text());
         sample.write("b.test.js", "import test from 'ava';\ntest('fails', (t) => t.fail());\n");
         let report = sample.run("", "");
-        assert_eq!((report.success, report.passed, report.failed), (Some(false), 1, 1), "{}", report.to_text());
+        assert_eq!(
+            (report.success, report.passed, report.failed),
+            (Some(false), 1, 1),
+            "{}",
+            report.to_text()
+        );
         let variables = [("CI", "1"), ("CI_NODE_INDEX", "0"), ("CI_NODE_TOTAL", "2")];
-        let request = variables.iter().fold(RunTests::new(), |request, (name, value)| request.env(*name, *value));
+        let request =
+            variables.iter().fold(RunTests::new(), |request, (name, value)| request.env(*name, *value));
         let report = sample.try_run(&request).unwrap();
         assert!(report.is_success() && report.passed == 1, "{program}: {}", report.to_text());
         let note = "only 1 of 2 test files ran: AVA takes the part of job 1 of 2";

@@ -219,12 +219,24 @@ fn a_file_of_vitest_is_that_file_and_none_whose_path_contains_it() {
     for path in ["a.test.js", "sub/[id].test.js"] {
         sample.write(path, &passes);
     }
-    for path in ["ba.test.js", "sub/a.test.js", "a.test.jsx", "mysub/[id].test.js", "deep/sub/[id].test.js", "sub/x[id].test.js"] {
+    for path in [
+        "ba.test.js",
+        "sub/a.test.js",
+        "a.test.jsx",
+        "mysub/[id].test.js",
+        "deep/sub/[id].test.js",
+        "sub/x[id].test.js",
+    ] {
         sample.write(path, &fails);
     }
     for path in ["a.test.js", "./a.test.js", "sub/[id].test.js"] {
         let report = sample.try_run(&RunTests::new().test_path(path)).unwrap();
-        assert_eq!((report.success, report.passed, report.failed), (Some(true), 1, 0), "{}", report.to_text());
+        assert_eq!(
+            (report.success, report.passed, report.failed),
+            (Some(true), 1, 0),
+            "{}",
+            report.to_text()
+        );
     }
     let report = sample.try_run(&RunTests::new().test_path("sub")).unwrap();
     assert_eq!(report.passed, 1, "{}", report.to_text());

@@ -208,7 +208,8 @@ fn of_c(line: &str, text: &str) -> Found {
     let words: Vec<_> = text.split_whitespace().collect();
     match words.as_slice() {
         [tests, "Tests", failures, "Failures", ignored, "Ignored"] => {
-            let (Some(_), Some(failures), Some(_)) = (number(tests), number(failures), number(ignored)) else {
+            let (Some(_), Some(failures), Some(_)) = (number(tests), number(failures), number(ignored))
+            else {
                 return None;
             };
             Some(("Unity", failures > 0))
