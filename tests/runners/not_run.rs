@@ -206,8 +206,10 @@ fn packages_and_targets_that_cargo_leaves_out_are_told() {
 fn tests_of_examples_of_documentation_and_of_features_that_are_off_are_told() {
     let sample = sample!("cargo");
     let fails = "#[test] fn fails() { panic!() }\n";
+    // As it is: `write` adds a `[lib]` of its own.
+    let manifest = "[package]\nname = \"features-off\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n[lib]\nname = \"x\"\ntest = false\ndoctest = false\n[features]\nslow = []\n";
+    std::fs::write(sample.path().join("Cargo.toml"), manifest).unwrap();
     sample
-        .write("Cargo.toml", "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n[lib]\ntest = false\ndoctest = false\n[features]\nslow = []\n")
         .write("src/lib.rs", &format!("/// ```\n/// panic!()\n/// ```\npub fn f() {{}}\n{fails}"))
         .write("src/bin/b.rs", &format!("fn main() {{}}\n#[cfg(feature = \"slow\")] {fails}"))
         .write("examples/e.rs", &format!("fn main() {{}}\n{fails}"))

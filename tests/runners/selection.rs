@@ -215,7 +215,10 @@ fn a_file_of_vitest_is_that_file_and_none_whose_path_contains_it() {
     let Some(sample) = SampleProject::empty("vitest") else { return };
     let file = |body: &str| format!("import {{ test }} from 'vitest';\ntest('a', () => {{ {body} }});\n");
     let (passes, fails) = (file(""), file("throw new Error('b')"));
-    sample.write("package.json", r#"{"private": true, "scripts": {"test": "vitest run"}}"#);
+    sample.write(
+        "package.json",
+        r#"{"private": true, "scripts": {"test": "vitest run"}, "devDependencies": {"vitest": "3"}}"#,
+    );
     for path in ["a.test.js", "sub/[id].test.js"] {
         sample.write(path, &passes);
     }

@@ -233,15 +233,20 @@ impl<'a> CommandList<'a> {
         // Reports of processes that are no command of the project: what one of them started.
         let others = self.commands.get(self.parts.len()..).unwrap_or_default();
         let mut others: Vec<_> = others.iter().filter_map(|command| command.runner.as_deref()).collect();
+        // Each with the command of the project that it is in.
+        let tests_of = |part: &'a CommandPart| {
+            let tests = part.command.test_commands().into_iter();
+            tests.map(|command| (command, part.command.text.as_str()))
+        };
         let mut open = Vec::new();
         for (part, command) in self.parts.iter().zip(&self.commands) {
             match command.runner.as_deref() {
                 _ if command.exit_code == Some(0) => {}
-                None => open.extend(part.command.test_commands()),
+                None => open.extend(tests_of(part)),
                 // The report is that of one command of the script.
                 Some(runner) if part.command.has_commands() => {
                     others.push(runner);
-                    open.extend(part.command.test_commands());
+                    open.extend(tests_of(part));
                 }
                 Some(_) => {}
             }
@@ -259,12 +264,18 @@ impl<'a> CommandList<'a> {
             let found = others.iter().position(|runner| own.is_none_or(|own| own == *runner));
             found.map(|index| others.remove(index)).is_some()
         };
-        let (hidden, known): (Vec<_>, Vec<_>) = open.into_iter().partition(|command| command.is_hidden);
+        let (hidden, known): (Vec<_>, Vec<_>) = open.into_iter().partition(|(command, _)| command.is_hidden);
         // What is known to have succeeded may be what has reported.
-        for command in &known {
+        for (command, _) in &known {
             takes_report(command);
         }
-        hidden.into_iter().filter(|command| !takes_report(command)).map(|command| command.text).collect()
+        let unknown = hidden.into_iter().filter(|(command, _)| !takes_report(command));
+        unknown
+            .map(|(command, whole)| match command.text == whole {
+                true => format!("`{whole}`"),
+                false => format!("`{}` in `{whole}`", command.text),
+            })
+            .collect()
     }
 
     /// Returns true if a command of the project prints TAP that stands in its own words: `printf '1..1\nok 1\n'`.

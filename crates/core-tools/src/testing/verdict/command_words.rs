@@ -168,6 +168,8 @@ fn first_word(command: &ScriptCommand) -> &str {
 pub(super) fn may_run_tests(command: &ScriptCommand) -> bool {
     match command.inner_commands() {
         Some(inner) => inner.iter().any(may_run_tests),
+        // Only variables get a value.
+        None if command.words.is_empty() && !command.assignments.is_empty() => false,
         None => !is_no_runner(first_word(command)),
     }
 }
