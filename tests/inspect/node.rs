@@ -52,7 +52,8 @@ fn every_kind_of_value_is_told_as_what_it_is() {
             ("klass", json!({"$function": "class Cart {"})),
             (
                 "cart",
-                json!({"$type": "Cart", "items": [{"name": "tea", "price": 2.5}, {"name": "cup", "price": 4}]}),
+                json!({"$type": "Cart", "items": [{"name": "tea", "price": 2.5}, {"name": "cup", "price": 4}],
+                    "$getters": "total", "$private": "#secret"}),
             ),
             ("cart.items[1].price", json!(4)),
             ("cart.items.length", json!(2)),

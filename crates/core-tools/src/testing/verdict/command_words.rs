@@ -7,6 +7,7 @@ use crate::testing::results::TestProcessReport;
 
 /// Programs that run no tests, whatever their text looks like: they print what is in a file or comes from another one.
 const NO_RUNNERS: &[&str] = &[
+    ":",
     "[",
     "awk",
     "biome",
@@ -224,7 +225,11 @@ impl ScriptCommand {
         };
         match kind {
             TextKind::Command => self.names_tests(),
-            TextKind::File => self.names_tests() && !is_build(),
+            // A word without a folder is a function or an installed program: `test_expect_success` is none of the tests.
+            TextKind::File => {
+                let is_program = || self.is_test_program() && self.names_path_of_test();
+                (self.names_a_runner() || self.runs_test_file() || is_program()) && !is_build()
+            }
             // A test may look at the output of its programs, whatever they are called.
             TextKind::TestFile => (self.names_a_runner() || self.runs_test_file()) && !is_build(),
         }
@@ -319,6 +324,13 @@ impl ScriptCommand {
         let at = words.iter().position(|word| is_interpreter(word));
         words.first().is_some_and(|word| !is_no_runner(word))
             && at.is_some_and(|at| words.iter().skip(at + 1).any(|word| self.is_test_file(word)))
+    }
+
+    /// Returns true if the first word is a path, or one that a loop over paths of tests puts in its place.
+    fn names_path_of_test(&self) -> bool {
+        let is_path = |word: &String| names_test_file(word) && word.contains('/');
+        let words = self.program_words();
+        words.first().is_some_and(|word| is_path(word) || self.loop_words.iter().any(is_path))
     }
 
     /// Returns true if the program itself is a file of tests: `./unit_tests`.

@@ -1,9 +1,10 @@
 //! The way of an exit code through a text of shell: which failure becomes that of the whole.
 
+use super::branch::IfBranch;
 use super::failure::FailureActions;
 use super::options::ShellOptions;
 use super::words::{Source, children, descendants, named_children};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use tree_sitter::Node;
 
@@ -72,6 +73,15 @@ impl Place {
     }
 }
 
+/// A call of a function, as far as its commands depend on it.
+#[derive(PartialEq, Eq, Hash)]
+struct FunctionCall<'s> {
+    name: &'s str,
+    files: Vec<String>,
+    flags: [bool; 5],
+    options: ShellOptions,
+}
+
 /// A walk through the statements of a text, in the order in which they run.
 pub(super) struct ExitFlow<'s, 't> {
     source: Source<'s>,
@@ -85,7 +95,7 @@ pub(super) struct ExitFlow<'s, 't> {
     loops: Vec<Vec<String>>,
     /// The functions whose bodies are visited at present.
     calls: Vec<&'s str>,
-    visited_functions: Vec<&'s str>,
+    visited_functions: HashMap<FunctionCall<'s>, (ShellOptions, bool)>,
     visits: usize,
     pub(super) is_too_deep: bool,
 }
@@ -102,7 +112,7 @@ impl<'s, 't> ExitFlow<'s, 't> {
             found: BTreeMap::new(),
             loops: Vec::new(),
             calls: Vec::new(),
-            visited_functions: Vec::new(),
+            visited_functions: HashMap::new(),
             visits: 0,
             is_too_deep: false,
         }
@@ -114,7 +124,7 @@ impl<'s, 't> ExitFlow<'s, 't> {
         let functions: Vec<_> = self.actions.functions.iter().map(|(name, body)| (*name, *body)).collect();
         for (name, body) in functions {
             // Something that the text does not say calls the function: `"$1"`, another script.
-            if !self.visited_functions.contains(&name) {
+            if !self.visited_functions.keys().any(|call| call.name == name) {
                 self.statement(body, Place::TOP);
             }
         }
@@ -378,9 +388,7 @@ impl<'s, 't> ExitFlow<'s, 't> {
         match name {
             // The commands are those of the function.
             name if self.actions.functions.contains_key(name) => {
-                self.loops.push(arguments.iter().map(|&word| word.to_owned()).collect());
-                self.call(name, place);
-                self.loops.pop();
+                self.call(name, &arguments, place);
                 return;
             }
             "set" => self.options.apply(arguments.iter().copied()),
@@ -390,15 +398,30 @@ impl<'s, 't> ExitFlow<'s, 't> {
         self.add(whole, own, false);
     }
 
-    /// Visits the body of a function in the place of its call.
-    fn call(&mut self, name: &str, place: Place) {
+    /// Visits the body of a function in the place of its call, unless an equal call was visited before.
+    fn call(&mut self, name: &str, arguments: &[&'s str], place: Place) {
         let found = self.actions.functions.get_key_value(name).map(|(name, body)| (*name, *body));
         let Some((name, body)) = found.filter(|(name, _)| !self.calls.contains(name)) else { return };
         let passes = self.passes(place);
-        self.visited_functions.push(name);
+        // Only files are looked for in the words of a call and of the loops around it.
+        let words = self.loops.iter().flatten().map(String::as_str).chain(arguments.iter().copied());
+        let files = words.filter(|word| word.contains(['/', '.'])).map(str::to_owned).collect();
+        let call = FunctionCall {
+            name,
+            files,
+            flags: [passes, place.exit, place.ignores_errexit, place.is_background, self.is_trapped],
+            options: self.options,
+        };
+        if let Some((options, is_trapped)) = self.visited_functions.get(&call) {
+            (self.options, self.is_trapped) = (*options, *is_trapped);
+            return;
+        }
+        self.loops.push(arguments.iter().map(|&word| word.to_owned()).collect());
         self.calls.push(name);
         self.statement(body, Place { tail: passes, returns: passes, is_condition: false, ..place });
         self.calls.pop();
+        self.loops.pop();
+        self.visited_functions.insert(call, (self.options, self.is_trapped));
     }
 
     /// Returns true if a trap with these words ends the shell with exit code 0: `trap 'exit 0' EXIT`.
@@ -443,34 +466,6 @@ impl<'s, 't> ExitFlow<'s, 't> {
             let (options, is_trapped) = (self.options, self.is_trapped);
             self.statements(named_and_background(inner), place);
             (self.options, self.is_trapped) = (options, is_trapped);
-        }
-    }
-}
-
-/// A branch of `if`.
-#[derive(Default)]
-struct IfBranch<'t> {
-    conditions: Vec<(Node<'t>, bool)>,
-    body: Vec<(Node<'t>, bool)>,
-}
-
-impl<'t> IfBranch<'t> {
-    /// Reads the statements of `if`, `elif` or `else` itself.
-    fn read(&mut self, node: Node<'t>) {
-        let mut is_body = node.kind() == "else_clause";
-        for (child, _) in children(node) {
-            let list = if is_body { &mut self.body } else { &mut self.conditions };
-            match child.kind() {
-                "then" => is_body = true,
-                "elif_clause" | "else_clause" | "comment" => {}
-                "&" => {
-                    if let Some(last) = list.last_mut() {
-                        last.1 = true;
-                    }
-                }
-                _ if child.is_named() => list.push((child, false)),
-                _ => {}
-            }
         }
     }
 }

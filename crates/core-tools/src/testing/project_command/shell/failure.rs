@@ -2,7 +2,8 @@
 
 use super::exit_flow::Place;
 use super::words::{Source, children, descendants, named_children};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 use tree_sitter::Node;
 
 /// The number of functions that call each other which are followed.
@@ -14,6 +15,10 @@ pub(super) struct FailureActions<'s, 't> {
     root: Node<'t>,
     /// The bodies of the functions of the text.
     pub(super) functions: BTreeMap<&'s str, Node<'t>>,
+    /// The answers for variables and for nodes that were asked for before: a large script asks for some of them thousands of
+    /// times.
+    decisions: RefCell<HashMap<String, bool>>,
+    failures: RefCell<HashMap<(usize, [bool; 3], usize), bool>>,
 }
 
 impl<'s, 't> FailureActions<'s, 't> {
@@ -23,7 +28,8 @@ impl<'s, 't> FailureActions<'s, 't> {
             let (name, body) = (node.child_by_field_name("name")?, node.child_by_field_name("body")?);
             Some((source.of(name), body))
         });
-        Self { source, root, functions: functions.collect() }
+        let (decisions, failures) = (RefCell::default(), RefCell::default());
+        Self { source, root, functions: functions.collect(), decisions, failures }
     }
 
     /// Returns true if the failure that leads to `node` becomes that of the whole: `exit 1`, or a variable that the text
@@ -33,6 +39,16 @@ impl<'s, 't> FailureActions<'s, 't> {
     }
 
     fn fails_in(&self, node: Node<'t>, place: Place, calls: usize) -> bool {
+        let key = (node.id(), [place.exit, place.returns, place.tail], calls);
+        if let Some(known) = self.failures.borrow().get(&key) {
+            return *known;
+        }
+        let fails = self.finds_failure(node, place, calls);
+        self.failures.borrow_mut().insert(key, fails);
+        fails
+    }
+
+    fn finds_failure(&self, node: Node<'t>, place: Place, calls: usize) -> bool {
         let is_code = |node: Node<'t>| !matches!(node.kind(), "function_definition" | "command_substitution");
         descendants(node, is_code).into_iter().any(|node| match node.kind() {
             "command" => {
@@ -84,7 +100,14 @@ impl<'s, 't> FailureActions<'s, 't> {
         let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
         let mut names =
             names.split(|c| !is_of_name(c)).filter(|name| name.starts_with(|c: char| !c.is_ascii_digit()));
-        names.any(|name| self.decides(name))
+        names.any(|name| {
+            if let Some(known) = self.decisions.borrow().get(name) {
+                return *known;
+            }
+            let decides = self.decides(name);
+            self.decisions.borrow_mut().insert(name.to_owned(), decides);
+            decides
+        })
     }
 
     fn decides(&self, name: &str) -> bool {

@@ -3,6 +3,7 @@
 //! The text is read as bash reads it. A text that the parser does not take whole gives the commands that were found, and
 //! each of them is marked as not understood.
 
+mod branch;
 mod commands;
 mod exit_flow;
 mod failure;
@@ -55,8 +56,8 @@ mod tests {
             ("if a; then b; fi", "a"),
             ("for a in 1 2; do b; done", "b"),
             ("trap 'exit 0' EXIT; set -e; a", "trap 'exit 0' EXIT set -e a"),
-            ("trap 'rm -rf x; exit 0' EXIT\na && b", "a b"),
-            ("trap end EXIT\nend() { rm -rf x; exit 0; }\na", "rm -rf x exit 0 a"),
+            ("trap 'rm -rf x; exit 0' EXIT\na && b", "trap 'rm -rf x; exit 0' EXIT a b"),
+            ("trap end EXIT\nend() { rm -rf x; exit 0; }\na", "trap end EXIT rm -rf x exit 0 a"),
             ("trap 'rm -rf x' EXIT; set -e; a", "trap 'rm -rf x' EXIT"),
             ("trap 'exit 0' TERM; set -e; a", "trap 'exit 0' TERM"),
             ("find t -exec sh {} \\;", "find t -exec sh {} \\;"),
@@ -149,6 +150,23 @@ mod tests {
             let found = commands.iter().find(|found| found.text == command).unwrap();
             assert_eq!(found.loop_words.join(" "), words, "{script}");
         }
+    }
+
+    #[test]
+    fn functions_that_call_each_other_are_read_in_time() {
+        // Each function calls the one before it twice, and remembers failures.
+        let mut script = "f0() { a || failed=1; }\n".to_owned();
+        for number in 1..60 {
+            let called = number - 1;
+            script.push_str(&format!(
+                "f{number}() {{ f{called} || n{called}=1; if ! f{called} x; then n{number}=1; fi; }}\n"
+            ));
+        }
+        script.push_str("f59\nexit $failed\n");
+        let started = std::time::Instant::now();
+        let commands = commands_of_shell(&script, ShellOptions::default());
+        assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
+        assert!(commands.iter().any(|command| command.text == "a"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::words::file_of;
 pub(crate) const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "ksh"];
 
 /// The options of a shell that decide which failure ends it: `set -e`, `set -o pipefail`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ShellOptions {
     pub(crate) errexit: bool,
     pub(crate) pipefail: bool,
