@@ -52,7 +52,8 @@ fn every_kind_of_value_is_told_as_what_it_is() {
             ("klass", json!({"$function": "class Cart {"})),
             (
                 "cart",
-                json!({"$type": "Cart", "items": [{"name": "tea", "price": 2.5}, {"name": "cup", "price": 4}]}),
+                json!({"$type": "Cart", "items": [{"name": "tea", "price": 2.5}, {"name": "cup", "price": 4}],
+                    "$getters": "total", "$private": "#secret"}),
             ),
             ("cart.items[1].price", json!(4)),
             ("cart.items.length", json!(2)),
@@ -68,6 +69,34 @@ fn every_kind_of_value_is_told_as_what_it_is() {
         let error = value(wire, "state.error");
         assert_eq!(error["code"], "E_BOOM");
         assert!(error["$error"].as_str().unwrap().starts_with("TypeError: boom\n    at "), "{error}");
+    });
+}
+
+#[test]
+fn numbers_keys_and_what_a_class_hides_are_told_exactly() {
+    on_each(&[], |wire, _| {
+        for (path, expected) in [
+            ("number", "123456789.12345679"),
+            ("small", "-1.5e-300"),
+            ("keys.get(1)", "\"number\""),
+            ("keys[1]", "\"number\""),
+            ("keys.get(\"1\")", "\"text\""),
+            ("keys['1']", "\"text\""),
+            ("keys.get(3)", "\"three\""),
+            ("keys.get('2')", "\"two\""),
+        ] {
+            assert_eq!(value(wire, &format!("exact.{path}")).to_string(), expected, "{path}");
+        }
+        assert_eq!(
+            value(wire, "exact.wallet"),
+            json!({"$type": "Wallet", "open": true, "$getters": "x", "$private": "#balance, #items"})
+        );
+        let purse =
+            json!({"$type": "Purse", "open": true, "$getters": "x", "$private": "#coins, #balance, #items"});
+        assert_eq!(value(wire, "exact")["purse"], purse);
+        assert_eq!(value(wire, "exact.wallet.x"), json!({"$getter": true}));
+        let failed = failure(wire, json!({"path": "exact.wallet.#balance"}));
+        assert!(failed["notes"].to_string().contains("private field"), "{failed}");
     });
 }
 

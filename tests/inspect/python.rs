@@ -29,10 +29,19 @@ fn stacks_and_local_variables_are_read() {
     let threads = answer(&mut wire, json!({"path": "python.threads", "depth": 6}));
     let frames = threads["value"][0]["frames"].as_array().unwrap();
     let frame = frames.iter().find(|frame| frame["name"] == "handle").unwrap_or_else(|| panic!("{threads}"));
+    let mut locals = frame["locals"].clone();
+    let many = locals["many"].take();
     assert_eq!(
-        frame["locals"],
-        json!({"order_number": 4711, "customer": {"name": "ada", "password": "[masked]"}, "items": ["tea", "cup"]})
+        locals,
+        json!({"order_number": 4711, "customer": {"name": "ada", "password": "[masked]"}, "items": ["tea", "cup"],
+            "big": [{"$unread": "a whole number of more than 64 bits, which py-spy does not show"}, "..."], "many": null})
     );
+    let many = many.as_array().unwrap();
+    assert_eq!(
+        (&many[0], many.last().unwrap()),
+        (&json!(0), &json!({"$more": "py-spy shows no more elements"}))
+    );
+    assert!(threads["truncated"]["keys"].as_u64().unwrap() > 0, "{threads}");
     assert!(threads["source"].as_str().unwrap().starts_with("python: python "), "{threads}");
 
     // A variable by its file and name; a secret by its exact path.

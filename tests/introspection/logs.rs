@@ -186,6 +186,16 @@ fn a_broken_line_is_counted_whatever_level_was_asked_for() {
 }
 
 #[test]
+fn numbers_are_those_that_were_written() {
+    let numbers = r#""e":123456789.12345679,"a":-1.5e-300,"w":9007199254740993"#;
+    let log = format!("{{\"level\":\"error\",\"msg\":\"m\",{numbers},\"id\":12345678901234567890123}}\n");
+    let (_project, mut wire) = serve([("app.log", log.as_str())]);
+    let text = wire.text("get_logs", json!({}));
+    // No number of 64 bits holds the last one.
+    assert!(text.contains(numbers) && text.contains(r#""id":"12345678901234567890123""#), "{text}");
+}
+
+#[test]
 fn an_error_behind_a_carriage_return_is_found() {
     let old = "2026-11-27T10:00:01Z INFO m0\r2026-11-27T10:00:05Z ERROR E1\r";
     let (_project, mut wire) = serve([("cr.log", old), ("bar.log", "get 10%\rget 90%\rERROR: E2\ndone\n")]);

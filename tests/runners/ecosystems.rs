@@ -211,7 +211,7 @@ fn make_reports_what_the_programs_in_it_report() {
             ("python3 -m unittest units/test_u.py", Some("unittest"), 1, 0),
             (".venv/bin/python -m pytest -q checks", Some("pytest"), 1, 0),
             ("node --test a.test.js", Some("node"), 1, 0),
-            ("./t.sh # TAP", Some("tap"), 1, 0),
+            ("./t.sh", Some("tap"), 1, 0),
         ],
         "{}",
         report.to_text()

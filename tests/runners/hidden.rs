@@ -76,10 +76,10 @@ fn shell_tests_in_a_loop_are_not_verified() {
     let files: &Files =
         &[("tests/test_one.sh", "exit 1\n"), ("tests/test_two.sh", "exit 0\n"), ("test_a.py", PASSES)];
     for (line, words) in [
-        ("for f in tests/test_*.sh; do sh $$f; done", "`do sh $f`"),
+        ("for f in tests/test_*.sh; do sh $$f; done", "`sh $f`"),
         ("for f in tests/*.sh; do echo $$f; sh ./$$f; done", "`sh ./$f`"),
         ("find tests -name 'test_*.sh' -exec sh {} \\;", "`find tests"),
-        ("ls tests/*.sh | while read f; do sh $$f; done; echo done", "`do sh $f`"),
+        ("ls tests/*.sh | while read f; do sh $$f; done; echo done", "`sh $f`"),
         ("sh tests/test_one.sh; sh tests/test_two.sh", "`sh tests/test_one.sh`"),
     ] {
         let sample = sample!("make");

@@ -265,8 +265,15 @@ fn the_tests_of_test_unit_below_rake_are_listed() {
 }
 
 #[test]
-fn mocha_3_is_read() {
-    let sample = sample!("mocha 3");
+fn mocha_3_and_mocha_12_are_read() {
+    mocha_is_read(SampleProject::empty("mocha 3"));
+    // The first one that is made of modules of ECMAScript.
+    mocha_is_read(SampleProject::empty("mocha 12"));
+}
+
+#[track_caller]
+fn mocha_is_read(sample: Option<SampleProject>) {
+    let Some(sample) = sample else { return };
     package(&sample, "mocha");
     sample.write(
         "test/a.js",
@@ -279,6 +286,32 @@ fn mocha_3_is_read() {
     assert_eq!(report.tests[0].line, Some(4), "{text}");
     assert!(report.error.is_none() && report.exit_code == Some(2), "{text}");
     assert_eq!(report.runner, "mocha");
+}
+
+#[test]
+fn ava_5_is_read_and_so_is_a_part_of_a_parallel_run() {
+    for program in ["ava", "ava 5"] {
+        let sample = sample!(program);
+        sample.write("package.json", r#"{"type":"module","private":true,"scripts":{"test":"ava"}}"#);
+        sample.write("a.test.js", "import test from 'ava';\ntest('passes', (t) => t.pass());\n");
+        let report = sample.run("", "");
+        assert!(report.is_success() && report.passed == 1, "{program}: {}", report.to_text());
+        sample.write("b.test.js", "import test from 'ava';\ntest('fails', (t) => t.fail());\n");
+        let report = sample.run("", "");
+        assert_eq!(
+            (report.success, report.passed, report.failed),
+            (Some(false), 1, 1),
+            "{}",
+            report.to_text()
+        );
+        let variables = [("CI", "1"), ("CI_NODE_INDEX", "0"), ("CI_NODE_TOTAL", "2")];
+        let request =
+            variables.iter().fold(RunTests::new(), |request, (name, value)| request.env(*name, *value));
+        let report = sample.try_run(&request).unwrap();
+        assert!(report.is_success() && report.passed == 1, "{program}: {}", report.to_text());
+        let note = "only 1 of 2 test files ran: AVA takes the part of job 1 of 2";
+        assert!(report.notes.iter().any(|own| own == note), "{program}: {}", report.to_text());
+    }
 }
 
 #[test]

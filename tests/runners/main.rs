@@ -37,6 +37,8 @@ mod sabotaged;
 mod selection;
 #[cfg(unix)]
 mod several_runs;
+#[cfg(unix)]
+mod shell_text;
 mod support;
 #[cfg(unix)]
 mod swallowed;

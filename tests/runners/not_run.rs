@@ -203,6 +203,55 @@ fn packages_and_targets_that_cargo_leaves_out_are_told() {
 }
 
 #[test]
+fn tests_of_examples_of_documentation_and_of_features_that_are_off_are_told() {
+    let sample = sample!("cargo");
+    let fails = "#[test] fn fails() { panic!() }\n";
+    // As it is: `write` adds a `[lib]` of its own.
+    let manifest = "[package]\nname = \"features-off\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n[lib]\nname = \"x\"\ntest = false\ndoctest = false\n[features]\nslow = []\n";
+    std::fs::write(sample.path().join("Cargo.toml"), manifest).unwrap();
+    sample
+        .write("src/lib.rs", &format!("/// ```\n/// panic!()\n/// ```\npub fn f() {{}}\n{fails}"))
+        .write("src/bin/b.rs", &format!("fn main() {{}}\n#[cfg(feature = \"slow\")] {fails}"))
+        .write("examples/e.rs", &format!("fn main() {{}}\n{fails}"))
+        .write("examples/plain.rs", "fn main() {}\n")
+        .write("benches/b.rs", fails)
+        .write("tests/t.rs", "#[test]\nfn ok() {}\n");
+    let report = passes(&sample, 1);
+    tells(&report, &["examples/e.rs (e)"], "`--examples`");
+    tells(&report, &["benches/b.rs (b)"], "`--benches`");
+    tells(&report, &["src/lib.rs (x)"], "`test = false`");
+    tells(&report, &["src/lib.rs"], "`doctest = false`");
+    tells(&report, &["src/bin/b.rs"], "features that are off: `slow`");
+    assert_eq!(report.not_run.len(), 5, "{}", report.to_text());
+}
+
+#[test]
+fn printed_lines_of_tests_of_go_that_there_are_not_are_no_tests() {
+    let sample = sample!("go");
+    sample.write("go.mod", "module example.org/sample\n\ngo 1.18\n").write(
+        "a_test.go",
+        "package a\nimport (\n\"fmt\"\n\"testing\"\n)\nfunc TestA(t *testing.T) { fmt.Println(\"\\n--- PASS: TestForged (0.00s)\\n--- FAIL: TestZ (0.00s)\") }\n",
+    );
+    let report = sample.run("", "");
+    assert_eq!((report.success, report.passed, report.failed), (Some(true), 1, 0), "{}", report.to_text());
+    sample.write("Makefile", "test:\n\tgo test -v ./...\n");
+    let report = sample.try_run(&RunTests::new().runner("make")).unwrap();
+    assert_eq!((report.success, report.passed, report.failed), (Some(true), 1, 0), "{}", report.to_text());
+}
+
+#[test]
+fn phpunit_beside_another_command_names_no_file_that_ran() {
+    let sample = sample!("phpunit");
+    let test = "<?php\nuse PHPUnit\\Framework\\TestCase;\nfinal class ATest extends TestCase { public function testA(): void { $this->assertTrue(true); } }\n";
+    sample
+        .write("composer.json", r#"{"scripts": {"test": ["phpunit tests/unit", "@php check.php || true"]}}"#)
+        .write("check.php", "<?php exit(1);\n")
+        .write("tests/unit/ATest.php", test);
+    let report = passes(&sample, 1);
+    assert!(report.not_run.is_empty(), "{}", report.to_text());
+}
+
+#[test]
 fn a_harness_of_its_own_is_told() {
     let sample = sample!("cargo");
     sample

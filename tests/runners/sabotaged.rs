@@ -212,6 +212,35 @@ fn a_program_of_ctest_that_prints_failures_and_succeeds_is_not_verified() {
 }
 
 #[test]
+fn a_program_of_ctest_that_prints_the_failures_of_other_frameworks_is_not_verified() {
+    let sample = sample!("ctest");
+    let lines = [
+        "Tests run: 5, Failures: 2",
+        "Run: 5   Failure total: 2   Failures: 2   Errors: 0",
+        "50%: Checks: 2, Failures: 1, Errors: 0",
+        "5 Tests 2 Failures 0 Ignored",
+        "*** 1 failure is detected in the test module \"a\"",
+    ];
+    let mut tests = format!("{CMAKE}enable_testing()\n");
+    for (index, line) in lines.iter().enumerate() {
+        sample.write(&format!("lies{index}.sh"), &format!("echo '{line}'; exit 1\n"));
+        tests.push_str(&format!(
+            "add_test(NAME lies{index} COMMAND sh -c \"sh ${{CMAKE_SOURCE_DIR}}/lies{index}.sh | tee log\")\n"
+        ));
+    }
+    for (index, line) in lines.iter().enumerate() {
+        let report = run(&sample, &[("CMakeLists.txt", &tests)]);
+        assert_eq!(outcome(&report), (None, 5 - index as u64, 0, 0), "{}", report.to_text());
+        let note = format!("`lies{index}` printed `{line}`");
+        assert!(report.notes.iter().any(|own| own.contains(&note)), "{}", report.to_text());
+        // The first one is told. The next run is without it.
+        let first = tests.find("add_test").unwrap();
+        let end = tests[first..].find('\n').unwrap();
+        tests.replace_range(first..=first + end, "");
+    }
+}
+
+#[test]
 fn maven_that_ignores_failures_or_skips_tests_is_no_success() {
     let Some(sample) = SampleProject::of("maven", "mvn") else { return };
     let pom = std::fs::read_to_string(sample.path().join("pom.xml")).unwrap();

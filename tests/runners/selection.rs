@@ -209,3 +209,38 @@ fn a_pattern_that_fits_no_test_is_no_pass() {
     );
     assert!(report.tests.iter().all(|test| test.status == TestStatus::Skipped));
 }
+
+#[test]
+fn a_file_of_vitest_is_that_file_and_none_whose_path_contains_it() {
+    let Some(sample) = SampleProject::empty("vitest") else { return };
+    let file = |body: &str| format!("import {{ test }} from 'vitest';\ntest('a', () => {{ {body} }});\n");
+    let (passes, fails) = (file(""), file("throw new Error('b')"));
+    sample.write(
+        "package.json",
+        r#"{"private": true, "scripts": {"test": "vitest run"}, "devDependencies": {"vitest": "3"}}"#,
+    );
+    for path in ["a.test.js", "sub/[id].test.js"] {
+        sample.write(path, &passes);
+    }
+    for path in [
+        "ba.test.js",
+        "sub/a.test.js",
+        "a.test.jsx",
+        "mysub/[id].test.js",
+        "deep/sub/[id].test.js",
+        "sub/x[id].test.js",
+    ] {
+        sample.write(path, &fails);
+    }
+    for path in ["a.test.js", "./a.test.js", "sub/[id].test.js"] {
+        let report = sample.try_run(&RunTests::new().test_path(path)).unwrap();
+        assert_eq!(
+            (report.success, report.passed, report.failed),
+            (Some(true), 1, 0),
+            "{}",
+            report.to_text()
+        );
+    }
+    let report = sample.try_run(&RunTests::new().test_path("sub")).unwrap();
+    assert_eq!(report.passed, 1, "{}", report.to_text());
+}

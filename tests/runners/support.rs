@@ -98,12 +98,21 @@ impl SampleProject {
                 let name = program.split(' ').next().unwrap();
                 modules.join(name).exists() && link(modules, "node_modules")
             }
-            "mocha 3" => {
-                let mocha = root.join(".runners/managers/node_modules/mocha3");
+            "ava 5" => {
+                let ava = root.join(".runners/managers/node_modules/ava5");
+                ava.exists() && {
+                    std::fs::create_dir_all(self.path().join("node_modules/.bin")).unwrap();
+                    link(ava.clone(), "node_modules/ava")
+                        && link(ava.join("entrypoints/cli.mjs"), "node_modules/.bin/ava")
+                }
+            }
+            "mocha 3" | "mocha 12" => {
+                let mocha = root.join(".runners/managers/node_modules").join(program.replace(' ', ""));
                 mocha.exists() && {
                     std::fs::create_dir_all(self.path().join("node_modules/.bin")).unwrap();
+                    let own = if program == "mocha 3" { "bin/mocha" } else { "bin/mocha.js" };
                     link(mocha.clone(), "node_modules/mocha")
-                        && link(mocha.join("bin/mocha"), "node_modules/.bin/mocha")
+                        && link(mocha.join(own), "node_modules/.bin/mocha")
                 }
             }
             "django" | "pytest-xdist" | "pytest-rerunfailures" | "pytest-subtests" => {

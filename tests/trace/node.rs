@@ -188,7 +188,11 @@ fn requests_are_told_by_route_without_secrets_and_nobody_listens_afterwards() {
         // Deno's own `fetch` is seen as what it is to the system.
         match engine.name {
             "deno" => {
-                assert!(!summary["connections"].as_array().unwrap().is_empty(), "{summary}");
+                let connections = summary["connections"].as_array().unwrap();
+                assert!(!connections.is_empty(), "{summary}");
+                // None of the inspector, which we are connected with.
+                let mut incoming = connections.iter().filter(|told| told["direction"] == "in");
+                assert!(incoming.all(|told| told["port"] == json!(app.port)), "{summary}");
                 assert!(profile["warnings"].to_string().contains("Deno.serve"), "{profile}");
             }
             _ => assert_eq!(route("out", "/fetched")["method"], "GET"),

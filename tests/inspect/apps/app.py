@@ -4,6 +4,8 @@ import time
 
 def handle(order_number, customer):
     items = ["tea", "cup"]
+    big = [10**40, "..."]
+    many = list(range(1000))
     print("ready", flush=True)
     while True:
         time.sleep(0.05)

@@ -18,6 +18,19 @@ class Cart {
     return trap() + this.#secret;
   }
 }
+class Wallet {
+  #balance = 100;
+  #items = [1];
+  open = true;
+  get x() { return this.#balance + this.#items.length; }
+}
+class Purse extends Wallet {
+  #coins = '#none';
+}
+globalThis.exact = {
+  number: 123456789.12345679, small: -1.5e-300, wallet: new Wallet(), purse: new Purse(),
+  keys: new Map([[1, 'number'], ['1', 'text'], [2, 'two'], ['3', 'three']]),
+};
 const cart = new Cart();
 const state = {
   count: 42, text: 'hello', yes: true, nothing: null, missing: undefined,

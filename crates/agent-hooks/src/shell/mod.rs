@@ -21,6 +21,7 @@ mod word;
 
 pub use error::ShellError;
 pub use shell_line::{ShellFile, ShellLine, ShellProgram, ShellSurroundings, VariableValues};
+pub use syntax::syntax_tree;
 pub use word::ShellWord;
 
 use collector::Collector;

@@ -11,7 +11,7 @@ use super::shell_line::MAX_LINE_BYTES;
 use super::visitor::{AssignedValue, LineVisitor};
 use super::word::{ShellWord, evaluate};
 use role_policy::Access;
-use tree_sitter::{Node, Parser};
+use tree_sitter::{Node, Parser, Tree};
 
 /// The deepest nesting of nodes. Each level is a few frames of this thread's stack.
 const MAX_DEPTH: usize = 120;
@@ -63,6 +63,28 @@ fn unsafe_brace(line: &str) -> Option<String> {
     })
 }
 
+/// Returns the syntax tree of a text of bash. A part that the grammar does not take is an error node of the tree.
+///
+/// # Errors
+/// The text is too long or nested too deeply for the parser, or has a character that the scanner of the grammar does not
+/// survive.
+pub fn syntax_tree(text: &str) -> Result<Tree, ShellError> {
+    if text.len() > MAX_LINE_BYTES {
+        return Err(ShellError::TooLong);
+    }
+    // Before the parser, whose time grows with the square of the nesting.
+    if nesting(text) > MAX_NESTING {
+        return Err(ShellError::TooDeep);
+    }
+    if let Some(near) = unsafe_brace(text) {
+        return Err(ShellError::Syntax { near });
+    }
+    let mut parser = Parser::new();
+    let unreadable = || ShellError::Syntax { near: shorten(text) };
+    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|_| unreadable())?;
+    parser.parse(text, None).ok_or_else(unreadable)
+}
+
 /// Reads `line` into `visitor`.
 pub(super) fn read_into(line: &str, visitor: &mut impl LineVisitor) -> Result<(), ShellError> {
     if line.len() > MAX_LINE_BYTES {
@@ -71,17 +93,10 @@ pub(super) fn read_into(line: &str, visitor: &mut impl LineVisitor) -> Result<()
     if line.chars().any(|character| character.is_control() && !matches!(character, '\n' | '\t')) {
         return Err(ShellError::ControlCharacter);
     }
-    // Before the parser, whose time grows with the square of the nesting.
-    if nesting(line) > MAX_NESTING {
-        return Err(ShellError::TooDeep);
-    }
-    if let Some(near) = joined_word(line).or_else(|| unsafe_brace(line)) {
+    if let Some(near) = joined_word(line) {
         return Err(ShellError::Syntax { near });
     }
-    let mut parser = Parser::new();
-    let unreadable = || ShellError::Syntax { near: shorten(line) };
-    parser.set_language(&tree_sitter_bash::LANGUAGE.into()).map_err(|_| unreadable())?;
-    let tree = parser.parse(line, None).ok_or_else(unreadable)?;
+    let tree = syntax_tree(line)?;
     Walk { source: line, visitor }
         .visit(tree.root_node(), Place { depth: 0, repeats: false, in_quotes: false })
 }

@@ -15,6 +15,14 @@ pub(super) struct OutlineOptions {
     pub(super) is_beneath_secret: bool,
 }
 
+/// The beginning of the name of a mark in a document that we have made ourselves. No name of a program begins with it.
+const OWN_MARK: &str = "\0$";
+
+/// Returns a mark for a document: `{"$name": value}` in the answer.
+pub(super) fn own_mark(name: &str, value: &str) -> Value {
+    Value::Object([(format!("{OWN_MARK}{name}"), value.into())].into_iter().collect())
+}
+
 /// Returns the value under `path` in `document`.
 pub(super) fn find(
     path: &StatePath,
@@ -99,6 +107,14 @@ impl<'a> OutlineBuilder<'a> {
     fn add(&mut self, pending: PendingOutlineValue<'a>) {
         let PendingOutlineValue { value, node, depth, is_secret } = pending;
         let tree = &mut self.tree;
+        if let Value::Object(members) = value
+            && members.len() == 1
+            && let Some((mark, value)) =
+                members.iter().find_map(|(name, value)| Some((name.strip_prefix(OWN_MARK)?, value)))
+        {
+            tree.truncation.keys += u64::from(mark == "more");
+            return tree.set_mark(node, mark, value.clone());
+        }
         let (class, size) = match value {
             Value::Array(elements) => ("Array", elements.len()),
             Value::Object(members) => ("Object", members.len()),
@@ -145,6 +161,12 @@ impl<'a> OutlineBuilder<'a> {
                 for (index, (name, member)) in members.iter().enumerate() {
                     if self.omits(index) {
                         omitted += 1;
+                        continue;
+                    }
+                    if let Some(mark) = name.strip_prefix(OWN_MARK) {
+                        self.tree.truncation.keys += u64::from(mark == "more");
+                        let member_node = self.tree.push_mark(node, mark);
+                        self.tree.set(member_node, member.clone());
                         continue;
                     }
                     let short_name: String = name.chars().take(MAX_TEXT_CHARS).collect();

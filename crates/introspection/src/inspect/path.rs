@@ -23,6 +23,9 @@ pub struct StatePath {
     pub file: Option<String>,
     /// The names.
     pub segments: Vec<String>,
+    /// For each name, true if it was written as a number: `[1]`, `get(1)`. A map of JavaScript may have entries under `1` and
+    /// under `"1"`.
+    pub(crate) is_number: Vec<bool>,
 }
 
 impl StatePath {
@@ -50,14 +53,24 @@ impl StatePath {
             }
             None => (None, text),
         };
-        let mut segments = parse_names(rest)?;
-        if segments.len() > MAX_SEGMENTS {
+        let mut names = parse_names(rest)?;
+        if names.len() > MAX_SEGMENTS {
             return Err(invalid("it has more than 64 names"));
         }
-        if file.is_none() && segments.first().is_some_and(|first| first == "globalThis") {
-            segments.remove(0);
+        if file.is_none() && names.first().is_some_and(|(first, _)| first == "globalThis") {
+            names.remove(0);
         }
-        Ok(Self { file, segments })
+        let (segments, is_number) = names.into_iter().unzip();
+        Ok(Self { file, segments, is_number })
+    }
+
+    /// Returns the name at `index` as a key of JavaScript: a number, or a string.
+    pub(crate) fn key(&self, index: usize) -> serde_json::Value {
+        let name = self.segments.get(index).map_or("", String::as_str);
+        // A longer one is not exact in JavaScript.
+        let number = name.parse::<u64>().ok().filter(|_| name.len() < 16);
+        let is_number = self.is_number.get(index).copied().unwrap_or_default();
+        number.filter(|_| is_number).map_or_else(|| name.into(), Into::into)
     }
 
     /// Returns the path of the first `count` names, as text.
@@ -96,26 +109,28 @@ pub(super) fn join(path: &str, name: &str) -> String {
 }
 
 /// Parses the names of a path.
-fn parse_names(text: &str) -> Result<Vec<String>, InvalidStatePath> {
+fn parse_names(text: &str) -> Result<Vec<(String, bool)>, InvalidStatePath> {
     let invalid = |reason: String| InvalidStatePath { reason };
     let mut names = Vec::new();
     let mut rest = text;
     let mut after_dot = false;
     while !rest.is_empty() {
         if let Some((name, remainder)) = entry_of_map(rest).filter(|_| after_dot) {
-            names.push(name);
+            let is_number =
+                rest.strip_prefix("get(").is_some_and(|key| !key.trim_start().starts_with(['"', '\'']));
+            names.push((name, is_number));
             rest = remainder;
         } else if let Some(inner) = rest.strip_prefix('[').filter(|_| !after_dot) {
             let end = if inner.starts_with('"') {
                 // The parser of JSON finds the end of the string: it may hold brackets and escaped quotes.
                 let mut strings = serde_json::Deserializer::from_str(inner).into_iter::<String>();
                 match strings.next() {
-                    Some(Ok(name)) => names.push(name),
+                    Some(Ok(name)) => names.push((name, false)),
                     _ => return Err(invalid(format!("`[{}` has no end", excerpt(inner)))),
                 }
                 strings.byte_offset()
             } else if let Some((name, end)) = single_quoted(inner) {
-                names.push(name.to_owned());
+                names.push((name.to_owned(), false));
                 end
             } else {
                 let end = inner.find(']').unwrap_or(inner.len());
@@ -126,7 +141,7 @@ fn parse_names(text: &str) -> Result<Vec<String>, InvalidStatePath> {
                         excerpt(inner)
                     )));
                 }
-                names.push(name.to_owned());
+                names.push((name.to_owned(), true));
                 end
             };
             rest = inner
@@ -149,7 +164,7 @@ fn parse_names(text: &str) -> Result<Vec<String>, InvalidStatePath> {
             if name.contains([']', '"']) {
                 return Err(invalid(format!("`{}` must be written in brackets and quotes", excerpt(name))));
             }
-            names.push(name.to_owned());
+            names.push((name.to_owned(), false));
             rest = remainder;
         }
         after_dot = rest.starts_with('.');
@@ -219,6 +234,9 @@ mod tests {
         assert_eq!(parsed(r#"a.get("x.y)").get('z')['q.r']"#), ["a", "x.y)", "z", "q.r"]);
         assert_eq!(parsed(r#"a["get(42)"]"#), ["a", "get(42)"]);
         assert_eq!(parsed("a.get.b"), ["a", "get", "b"]);
+        let path = StatePath::parse(r#"a.get(1).get("1")[1]["1"].1"#).unwrap();
+        let keys: Vec<_> = (0..6).map(|index| path.key(index)).collect();
+        assert_eq!(serde_json::Value::from(keys), serde_json::json!(["a", 1, "1", 1, "1", "1"]));
         let error = StatePath::parse("shop.carts.values().next()").unwrap_err().to_string();
         assert!(error.contains("`values()` is a call") && error.contains("[KEY] or get(KEY)"), "{error}");
         assert!(StatePath::parse("a.get(42").is_err() && StatePath::parse("a.get(x)").is_err());

@@ -4,7 +4,7 @@
 //! address: `<Shop at 0x7f53e40a7050>`. It does not escape quotes inside of texts, so the end of a text is a quote before
 //! a separator.
 
-use super::tree::mark;
+use super::json::own_mark;
 use serde_json::{Map, Number, Value};
 
 /// The depth to which lists and dictionaries are opened.
@@ -54,7 +54,8 @@ impl PySpyValueParser<'_> {
         };
         let (end, _) = text.match_indices('"').find(is_end)?;
         self.rest = text.get(end + 1..)?.trim_start();
-        Some(text.get(..end)?.to_owned())
+        // A name of the program is no mark.
+        Some(text.get(..end)?.replace('\0', "\u{fffd}"))
     }
 
     /// Consumes the separator of two elements, or the end of the list. Returns true at the end, and `None` for anything else.
@@ -72,7 +73,12 @@ impl PySpyValueParser<'_> {
             return Some(elements.into());
         }
         loop {
-            elements.push(self.python_value(depth)?);
+            // py-spy shows the first elements of a long list.
+            if self.skip("...") {
+                elements.push(own_mark("more", "py-spy shows no more elements"));
+            } else {
+                elements.push(self.python_value(depth)?);
+            }
             if self.ends(end)? {
                 return Some(elements.into());
             }
@@ -88,7 +94,9 @@ impl PySpyValueParser<'_> {
         loop {
             // py-spy shows the first members of a long dictionary.
             if self.skip("...") {
-                members.insert("...".to_owned(), "py-spy shows no more members".into());
+                if let Value::Object(mark) = own_mark("more", "py-spy shows no more members") {
+                    members.extend(mark);
+                }
             } else {
                 let key = match self.python_value(depth)? {
                     Value::String(key) => key,
@@ -119,7 +127,7 @@ impl PySpyValueParser<'_> {
             "" => return None,
             "None" => Value::Null,
             "+bigint" | "-bigint" => {
-                mark("unread", "a whole number of more than 64 bits, which py-spy does not show")
+                own_mark("unread", "a whole number of more than 64 bits, which py-spy does not show")
             }
             "True" => true.into(),
             "False" => false.into(),
@@ -145,16 +153,17 @@ mod tests {
             ("{}", json!({})),
             (
                 "[+bigint]",
-                json!([{"$unread": "a whole number of more than 64 bits, which py-spy does not show"}]),
+                json!([{"\0$unread": "a whole number of more than 64 bits, which py-spy does not show"}]),
             ),
             ("<Shop at 0x7f53e40a7050>", json!("<Shop at 0x7f53e40a7050>")),
             ("\"ünï, 😀\"", json!("ünï, 😀")),
-            ("[0, 1, ...]", json!([0, 1, "..."])),
+            ("[0, 1, ...]", json!([0, 1, {"\0$more": "py-spy shows no more elements"}])),
+            ("[\"...\", \"\0$more\"]", json!(["...", "\u{fffd}$more"])),
             (
                 r#"{"a": [1, {"x": (2, "y")}], "password": "swordfish", 5: None}"#,
                 json!({"a": [1, {"x": [2, "y"]}], "password": "swordfish", "5": null}),
             ),
-            (r#"{"0": 0, ...}"#, json!({"0": 0, "...": "py-spy shows no more members"})),
+            (r#"{"0": 0, ...}"#, json!({"0": 0, "\0$more": "py-spy shows no more members"})),
             // Its quotes are not escaped.
             (r#"("a"b", 1)"#, json!(["a\"b", 1])),
             ("[1, 2", json!("[1, 2")),

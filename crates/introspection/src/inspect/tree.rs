@@ -184,7 +184,7 @@ impl ValueTree {
 }
 
 /// The names of marks, without their `$`.
-const MARK_NAMES: [&str; 21] = [
+const MARK_NAMES: [&str; 23] = [
     "bigint",
     "cut",
     "date",
@@ -192,9 +192,11 @@ const MARK_NAMES: [&str; 21] = [
     "error",
     "function",
     "getter",
+    "getters",
     "map",
     "more",
     "number",
+    "private",
     "properties",
     "proxy",
     "ref",

@@ -2,6 +2,7 @@
 //! loguru, Serilog (CLEF), Python's JSON formatters, ECS, GELF, OpenTelemetry, journald, Monolog, log4j2, .NET,
 //! `MongoDB`, Google Cloud, `HashiCorp`.
 
+use super::exact_numbers::exact_numbers;
 use super::level::{EntryLevel, LevelScale};
 use super::log_time::LogTime;
 use serde_json::{Map, Value};
@@ -197,7 +198,7 @@ pub(super) struct ParsedJsonLine {
 
 /// Parses a whole line. `None` where it is no JSON object.
 pub(super) fn parse(line: &[u8]) -> Option<ParsedJsonLine> {
-    let Ok(Value::Object(mut fields)) = serde_json::from_slice(line) else { return None };
+    let Ok(Value::Object(mut fields)) = serde_json::from_slice(&exact_numbers(line)) else { return None };
     let scanned_level = match scan_level(line) {
         LevelScan::Found(level, _) => Some(level),
         LevelScan::Absent => None,
@@ -416,7 +417,7 @@ pub(super) fn parse_prefix(line: &[u8]) -> ParsedJsonLine {
             }
             break;
         };
-        if let Ok(value) = serde_json::from_slice(line.get(start..end).unwrap_or_default()) {
+        if let Ok(value) = serde_json::from_slice(&exact_numbers(line.get(start..end).unwrap_or_default())) {
             fields.insert(key, value);
         }
         at = skip_white(line, end);

@@ -44,6 +44,7 @@ mod cursor;
 mod discovery;
 mod entry;
 mod error;
+mod exact_numbers;
 mod files;
 mod fold;
 mod follow;

@@ -374,6 +374,8 @@ async fn requests_of_deno(run: &CaptureRun<'_>, url: &TargetUrl) -> Result<Captu
         (&mut captured.summary, tracked.summary)
     {
         requests.connections = connections.connections;
+        // The connections to the inspector are ours, and those of other debuggers.
+        requests.connections.retain(|peer| peer.direction != "in" || peer.port != Some(url.port()));
     }
     let note = "requests are those of node:http; those of Deno's own `fetch` and `Deno.serve` are listed as connections";
     captured.warnings.push(note.to_owned());
@@ -422,6 +424,13 @@ fn cpu_notes(summary: &CpuSummary, sampled: Duration, is_v8: bool) -> Vec<String
         notes.push(format!(
             "cpu_ms is the processor time of the whole process, {cpu_ms} ms, with the threads of the compiler, the garbage \
              collector and the profiler; the {sampled_ms} ms of the functions are those of the sampled thread"
+        ));
+    }
+    // V8 samples a thread that works, also while the thread waits for a processor.
+    if let Some(cpu_ms) = summary.cpu_ms.filter(|cpu_ms| is_v8 && sampled_ms > cpu_ms + cpu_ms / 2 + 50) {
+        notes.push(format!(
+            "the functions were at work for {sampled_ms} ms, in which the process got {cpu_ms} ms of processor time: it waited for \
+             a processor the rest of the time, and that waiting counts as time of the functions"
         ));
     }
     notes
@@ -493,5 +502,27 @@ impl CaptureLock {
 impl Drop for CaptureLock {
     fn drop(&mut self) {
         self.active.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_functions_that_differs_from_processor_time_is_told() {
+        let notes = |cpu_ms: u64, sampled: u64, is_v8: bool| {
+            let summary = CpuSummary { cpu_ms: Some(cpu_ms), ..CpuSummary::default() };
+            cpu_notes(&summary, Duration::from_millis(sampled), is_v8).join("\n")
+        };
+        assert!(notes(160, 1000, true).contains("waited for a processor"));
+        assert!(!notes(160, 1000, false).contains("waited for a processor"));
+        assert!(notes(1000, 160, true).contains("processor time of the whole process"));
+        for (cpu_ms, sampled) in [(1000, 1000), (900, 1000), (10, 50)] {
+            assert!(
+                !notes(cpu_ms, sampled, true).contains("cpu_ms")
+                    && !notes(cpu_ms, sampled, true).contains("waited")
+            );
+        }
     }
 }

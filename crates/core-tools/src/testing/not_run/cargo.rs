@@ -1,5 +1,6 @@
 //! The tests of a cargo workspace that `cargo test` passes over.
 
+use super::cargo_sources::{declares_test, has_documentation_tests, missing_features};
 use super::test_files::folder_of;
 use crate::ci::project::Project;
 use crate::testing::results::TestsNotRun;
@@ -39,6 +40,13 @@ struct PackageTarget {
     required_features: Vec<String>,
     #[serde(default)]
     test: bool,
+    /// Absent before version 1.37.
+    #[serde(default = "yes")]
+    doctest: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Adds the packages of the workspace, the targets and the files of tests that a run of all tests leaves out.
@@ -105,9 +113,9 @@ impl CargoPackageTests<'_> {
     fn add_not_run(&self, found: &mut Vec<TestsNotRun>) {
         let enabled = self.enabled_features();
         for target in &self.package.targets {
-            let is_test = target.kind.iter().any(|kind| kind == "test");
-            let is_tool =
-                target.kind.iter().any(|kind| ["example", "bench", "custom-build"].contains(&kind.as_str()));
+            let is_of = |kinds: &[&str]| target.kind.iter().any(|kind| kinds.contains(&kind.as_str()));
+            let is_test = is_of(&["test"]);
+            let is_script = is_of(&["custom-build"]);
             let missing: Vec<_> = target
                 .required_features
                 .iter()
@@ -120,9 +128,25 @@ impl CargoPackageTests<'_> {
                 let why =
                     format!("its `required-features` are off: {features}; `args` `--features` turns them on");
                 TestsNotRun::add(found, &path, &why);
-            } else if !target.test && !is_tool && self.has_tests(&path) {
-                let why = "its manifest says `test = false`";
+            } else if !target.test && !is_script && self.has_tests(&path) {
+                let why = if is_of(&["example"]) {
+                    "`cargo test` builds examples and runs no tests of theirs: `args` `--examples` runs them"
+                } else if is_of(&["bench"]) {
+                    "`cargo test` leaves out benchmarks: `args` `--benches` runs them"
+                } else {
+                    "its manifest says `test = false`"
+                };
                 TestsNotRun::add(found, &format!("{path} ({})", target.name), why);
+            } else if target.test || is_test {
+                self.add_tests_of_features(&path, &enabled, found);
+            }
+            // Only these have tests in their documentation.
+            if !target.doctest
+                && is_of(&["lib", "rlib", "dylib", "proc-macro"])
+                && self.sources(&path).iter().any(|(_, text)| has_documentation_tests(text))
+            {
+                let why = "its manifest says `doctest = false`: the tests in its documentation do not run";
+                TestsNotRun::add(found, &path, why);
             }
         }
         self.add_files_of_no_target(found);
@@ -172,31 +196,39 @@ impl CargoPackageTests<'_> {
         enabled
     }
 
+    /// Adds the sources of a target that is run whose tests need features that are off.
+    fn add_tests_of_features(&self, root: &str, enabled: &HashSet<&str>, found: &mut Vec<TestsNotRun>) {
+        for (path, text) in self.sources(root) {
+            let missing = missing_features(&text, enabled);
+            if !missing.is_empty() {
+                let features = missing.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                let why = format!("it has tests for features that are off: {features}");
+                TestsNotRun::add(found, &path, &why);
+            }
+        }
+    }
+
     /// Returns true if a target, of which this file is the root, has tests in its sources.
     fn has_tests(&self, root: &str) -> bool {
+        self.sources(root).iter().any(|(_, text)| declares_test(text))
+    }
+
+    /// Returns the paths and texts of the root of a target and of the modules that it names.
+    fn sources(&self, root: &str) -> Vec<(String, String)> {
         let text = self.project.read(root).unwrap_or_default();
         // A library and a program may share a folder: only what the root names is its own.
         let folder = folder_of(root);
         let modules = text
             .lines()
             .filter_map(|line| line.trim().strip_suffix(';')?.rsplit_once("mod ").map(|(_, name)| name));
-        let is_test = |path: String| self.project.read(&path).is_some_and(|text| declares_test(&text));
-        declares_test(&text)
-            || modules.take(MAX_SOURCES).any(|module| {
-                is_test(format!("{folder}/{module}.rs")) || is_test(format!("{folder}/{module}/mod.rs"))
-            })
+        let paths = modules
+            .take(MAX_SOURCES)
+            .flat_map(|module| [format!("{folder}/{module}.rs"), format!("{folder}/{module}/mod.rs")]);
+        let mut sources: Vec<_> =
+            paths.filter_map(|path| self.project.read(&path).map(|text| (path, text))).collect();
+        sources.insert(0, (root.to_owned(), text));
+        sources
     }
-}
-
-/// Returns true if a source has a test: `#[test]`, `#[tokio::test]`, `#[test_case(…)]`, `#[rstest]`.
-fn declares_test(text: &str) -> bool {
-    text.lines().map(str::trim_start).any(|line| {
-        line.strip_prefix("#[").is_some_and(|attribute| {
-            let name = attribute.split(['(', ']', ' ']).next().unwrap_or_default();
-            let name = name.rsplit("::").next().unwrap_or(name);
-            name == "test" || name == "test_case" || name == "rstest" || name == "quickcheck"
-        })
-    })
 }
 
 /// Returns true if a package has a folder of tests, or a test in one of its sources.

@@ -3,6 +3,7 @@
 
 mod bats;
 mod cargo;
+mod cargo_sources;
 mod ctest;
 mod go;
 mod only;

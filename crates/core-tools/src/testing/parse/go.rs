@@ -43,6 +43,9 @@ pub(crate) struct GoParser {
     open: HashMap<String, Vec<String>>,
     /// Packages of which a test has begun.
     has_run: HashSet<String>,
+    /// Tests that have begun, without those within others. Before version 1.20, Go takes a line that a test prints for the end
+    /// of a test.
+    begun: HashSet<TestKey>,
     /// Packages with a failed test.
     failed: HashSet<String>,
 }
@@ -88,6 +91,12 @@ impl GoParser {
         let own = locations.iter().position(|location| location.file.ends_with("_test.go"));
         let location = locations.into_iter().nth(own.unwrap_or_default())?;
         Some(FailureLocation { file: self.path_of(package, location.file), ..location })
+    }
+
+    /// Returns true if the test, or the one around it, has begun. A test that fails without that still fails its package.
+    fn has_begun(&self, event: &GoEvent) -> bool {
+        let outer = event.test.split('/').next().unwrap_or_default();
+        self.begun.contains(&(event.package.clone(), outer.to_owned()))
     }
 
     fn test_ended(&mut self, event: &GoEvent, status: TestStatus, results: &mut TestResults) {
@@ -186,9 +195,13 @@ impl LineParser for GoParser {
                 if !self.has_run.contains(&event.package) {
                     self.has_run.insert(event.package.clone());
                 }
+                if !event.test.contains('/') {
+                    self.begun.insert((event.package.clone(), event.test.clone()));
+                }
                 self.open.entry(event.package.clone()).or_default().push(event.test.clone());
             }
             "pass" | "fail" | "skip" if event.test.is_empty() => self.package_ended(&event, results),
+            "pass" | "fail" | "skip" if !self.has_begun(&event) => {}
             "pass" => self.test_ended(&event, TestStatus::Passed, results),
             "fail" => self.test_ended(&event, TestStatus::Failed, results),
             "skip" => self.test_ended(&event, TestStatus::Skipped, results),

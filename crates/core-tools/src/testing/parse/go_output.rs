@@ -2,6 +2,7 @@
 
 use super::text::append_line;
 use crate::testing::results::{TestCase, TestProcessReport, TestResults, TestStatus};
+use std::collections::HashSet;
 
 /// Finds the results that `go test` prints for people: of each package, and of each test that failed, or of each test
 /// with `-v`.
@@ -9,6 +10,8 @@ use crate::testing::results::{TestCase, TestProcessReport, TestResults, TestStat
 pub(super) struct GoOutput {
     /// The tests since the last line that ended a package.
     tests: Vec<TestCase>,
+    /// The tests that have begun since then, with `-v`.
+    begun: HashSet<String>,
     results: TestResults,
     has_package: bool,
 }
@@ -16,8 +19,15 @@ pub(super) struct GoOutput {
 impl GoOutput {
     /// Reads a line of the output.
     pub(super) fn line(&mut self, line: &str) {
+        if let Some(name) = line.strip_prefix("=== RUN ") {
+            self.begun.insert(name.trim().to_owned());
+        }
         if let Some(test) = test_of(line) {
-            self.tests.push(test);
+            // A test may print such a line of a test that there is not.
+            let outer = test.name.split('/').next().unwrap_or_default();
+            if self.begun.is_empty() || self.begun.contains(outer) {
+                self.tests.push(test);
+            }
             return;
         }
         let words: Vec<_> = line.split('\t').map(str::trim).collect();
@@ -49,6 +59,7 @@ impl GoOutput {
     fn package_ended(&mut self, package: &str, status: Option<TestStatus>, reason: Option<&str>) {
         self.has_package = true;
         let tests = std::mem::take(&mut self.tests);
+        self.begun.clear();
         let tells_failure = tests.iter().any(|test| test.status.is_failure());
         let is_told = match status {
             None => true,
@@ -121,5 +132,7 @@ mod tests {
         assert_eq!(counts(output), Some(TestCounts { passed: 0, failed: 2, skipped: 0 }));
         let verbose = "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n--- SKIP: TestB (0.00s)\nPASS\nok  \texample.org/a\t(cached)\n";
         assert_eq!(counts(verbose), Some(TestCounts { passed: 1, failed: 0, skipped: 1 }));
+        let printed = "=== RUN   TestA\n--- PASS: TestForged (0.00s)\n--- PASS: TestA (0.00s)\nPASS\nok  \texample.org/a\t0.1s\n";
+        assert_eq!(counts(printed), Some(TestCounts { passed: 1, failed: 0, skipped: 0 }));
     }
 }

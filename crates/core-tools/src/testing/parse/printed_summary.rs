@@ -20,7 +20,7 @@ pub(super) fn printed_summary(line: &str) -> Option<PrintedSummary> {
         return None;
     }
     let (runner, has_failures) =
-        [unittest, pytest, node, javascript, labelled, counted, compiled, behaviour, others]
+        [unittest, pytest, node, javascript, labelled, counted, compiled, behaviour, of_c, others]
             .into_iter()
             .find_map(|read| read(line, text))?;
     Some(PrintedSummary { runner, has_failures, line: text.to_owned() })
@@ -177,7 +177,53 @@ fn behaviour(_: &str, text: &str) -> Found {
     is_of_busted.then(|| ("busted", has_failure_count(&text.replace(" / ", ", "))))
 }
 
-/// Reads the summaries of `CTest`, nextest, Swift and `GoogleTest`.
+/// Reads the summaries of frameworks of C and C++: `Run:  5   Failures: 2   Errors: 0`, `50%: Checks: 2, Failures: 1, Errors: 0`,
+/// `5 Tests 2 Failures 0 Ignored`, `Totals: 3 passed, 1 failed, …`, `*** 1 failure is detected in the test module "a"`.
+fn of_c(line: &str, text: &str) -> Found {
+    if let Some(counts) = text.strip_prefix("Run: ").filter(|counts| counts.contains("Failure")) {
+        return Some(("CppUnit", has_failure_count(&counts.replace("Failure total:", "Failures:"))));
+    }
+    if let Some((percentage, counts)) = text.split_once("%: Checks: ") {
+        return number(percentage).map(|_| ("Check", has_failure_count(counts)));
+    }
+    if let Some(counts) = line.strip_prefix("*** ").filter(|text| text.contains(" detected in the test ")) {
+        return counts.contains(" failure").then_some(("Boost.Test", true));
+    }
+    if let Some(counts) = text.strip_prefix("Totals: ").filter(|counts| counts.contains(" passed, ")) {
+        return Some(("QtTest", has_failure_count(counts)));
+    }
+    if text.contains("Synthesis: Tested: ") {
+        let is_bad = |word: &str| {
+            let count = text.split_once(word).and_then(|(_, rest)| rest.trim_start().split(' ').next());
+            count.and_then(number).is_some_and(|count| count > 0)
+        };
+        return Some(("Criterion", is_bad("Failing:") || is_bad("Crashing:")));
+    }
+    if let Some(counts) = text.strip_prefix("Errors (").filter(|counts| counts.contains(" checks, ")) {
+        return counts.contains(" ran, ").then_some(("CppUTest", true));
+    }
+    if let Some(counts) = text.strip_prefix("FAILURE: ").filter(|counts| counts.contains(" tests failed (")) {
+        return counts.contains(" out of ").then_some(("UnitTest++", true));
+    }
+    let words: Vec<_> = text.split_whitespace().collect();
+    match words.as_slice() {
+        [tests, "Tests", failures, "Failures", ignored, "Ignored"] => {
+            let (Some(_), Some(failures), Some(_)) = (number(tests), number(failures), number(ignored))
+            else {
+                return None;
+            };
+            Some(("Unity", failures > 0))
+        }
+        // The row of a table: all, those that ran, passed, failed, and inactive ones.
+        ["tests", counts @ ..] if counts.len() == 5 => {
+            let counts = counts.iter().map(|count| number(count)).collect::<Option<Vec<_>>>()?;
+            Some(("CUnit", counts.get(3).is_some_and(|failed| *failed > 0)))
+        }
+        _ => None,
+    }
+}
+
+/// Reads the summaries of `CTest`, nextest, Swift, `GoogleTest` and cmocka.
 fn others(line: &str, text: &str) -> Found {
     if text.contains("% tests passed, ") && text.contains(" tests failed out of ") {
         return Some(("ctest", has_failure_count(&text.replace(" tests failed", " failed"))));
@@ -189,7 +235,9 @@ fn others(line: &str, text: &str) -> Found {
         return Some(("swift", has_failure_count(text)));
     }
     let rest = line.strip_prefix("[  FAILED  ] ")?;
-    let is_list = rest.ends_with("test, listed below:") || rest.ends_with("tests, listed below:");
+    let is_list = ["test", "tests", "test(s)"].iter().any(|word| {
+        rest.strip_suffix(", listed below:").is_some_and(|rest| rest.ends_with(&format!(" {word}")))
+    });
     is_list.then_some(("GoogleTest", true))
 }
 
@@ -276,6 +324,29 @@ mod tests {
             ("Executed 3 tests, with 1 failure (0 unexpected) in 0.1 (0.1) seconds", "swift", true),
             ("test cases: 2 | 1 passed | 1 failed", "Catch2", true),
             ("[  FAILED  ] 1 test, listed below:", "GoogleTest", true),
+            ("[  FAILED  ] tests: 1 test(s), listed below:", "GoogleTest", true),
+            ("Run: 5   Failure total: 2   Failures: 2   Errors: 0", "CppUnit", true),
+            ("Run: 5   Failure total: 2", "CppUnit", true),
+            ("Run:  5   Failures: 0   Errors: 1", "CppUnit", true),
+            ("Run:  5   Failures: 0   Errors: 0", "CppUnit", false),
+            ("50%: Checks: 2, Failures: 1, Errors: 0", "Check", true),
+            ("100%: Checks: 2, Failures: 0, Errors: 0", "Check", false),
+            ("5 Tests 2 Failures 0 Ignored ", "Unity", true),
+            ("5 Tests 0 Failures 1 Ignored", "Unity", false),
+            ("               tests      3      3      2      1        0", "CUnit", true),
+            ("               tests      3      3      3      0        0", "CUnit", false),
+            ("*** 2 failures are detected in the test module \"a\"", "Boost.Test", true),
+            ("*** 1 failure is detected in the test module \"a\"", "Boost.Test", true),
+            ("Totals: 3 passed, 1 failed, 0 skipped, 0 blacklisted, 2ms", "QtTest", true),
+            ("Totals: 3 passed, 0 failed, 0 skipped, 0 blacklisted, 2ms", "QtTest", false),
+            ("[====] Synthesis: Tested: 2 | Passing: 1 | Failing: 1 | Crashing: 0 ", "Criterion", true),
+            ("[====] Synthesis: Tested: 2 | Passing: 2 | Failing: 0 | Crashing: 0 ", "Criterion", false),
+            (
+                "Errors (1 failures, 2 tests, 2 ran, 2 checks, 0 ignored, 0 filtered out, 0 ms)",
+                "CppUTest",
+                true,
+            ),
+            ("FAILURE: 1 out of 3 tests failed (1 failures).", "UnitTest++", true),
             ("test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out", "cargo", true),
             ("FAIL\texample.org/a\t0.003s", "go", true),
             ("# FAIL:  1", "automake", true),
@@ -309,6 +380,10 @@ mod tests {
             "1 failed attempt",
             "compiled 3 files in 0.2s",
             "Executed 3 statements",
+            "Run: 5 times",
+            "tests 1 2",
+            "50%: 2 files",
+            "Totals: 3 files",
         ] {
             assert_eq!(found(line), None, "{line}");
         }

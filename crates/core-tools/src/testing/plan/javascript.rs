@@ -9,12 +9,34 @@ use crate::testing::target::TestTarget;
 
 pub(super) fn vitest(target: &TestTarget, reports: &ReportFolder) -> TestStep {
     let reporter = format!("--reporter={}", reports.file("vitest.mjs"));
-    node_program(&target.project, &["vitest/vitest.mjs"])
+    let mut step = node_program(&target.project, &["vitest/vitest.mjs"])
         .args(&["run"])
         .flags(&target.flags)
         .args(&[&reporter])
-        .option("--testNamePattern", name_pattern(target).as_deref())
-        .maybe_arg(target.filter.path())
+        .option("--testNamePattern", name_pattern(target).as_deref());
+    if let Some(file) = target.filter.path().filter(|_| !target.filter.is_folder) {
+        for pattern in longer_paths(file) {
+            step = step.option("--exclude", Some(&pattern));
+        }
+    }
+    step.maybe_arg(target.filter.path())
+}
+
+/// Returns the patterns of the files whose paths contain that of a file: vitest would run them as well.
+fn longer_paths(file: &str) -> Vec<String> {
+    let escape = |text: &str| {
+        let is_special = |c: char| "*?[]{}()!+@|\\".contains(c);
+        text.chars().flat_map(|c| is_special(c).then_some('\\').into_iter().chain([c])).collect::<String>()
+    };
+    let file = file.strip_prefix("./").unwrap_or(file);
+    let name = escape(file.rsplit('/').next().unwrap_or(file));
+    let path = escape(file);
+    let mut patterns = vec![format!("**/?*{name}*"), format!("**/{name}?*"), format!("*/**/{path}")];
+    if path != name {
+        // `mysrc/a.test.js` of `src/a.test.js`.
+        patterns.push(format!("**/?*{path}"));
+    }
+    patterns
 }
 
 pub(super) fn jest(target: &TestTarget, reports: &ReportFolder) -> TestStep {

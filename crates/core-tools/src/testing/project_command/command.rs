@@ -1,6 +1,7 @@
 //! The command with which a project runs its own tests, and the commands that it consists of.
 
-use super::script::{ScriptCommand, split_commands};
+use super::script::ScriptCommand;
+use super::shell::{ShellOptions, commands_of_shell};
 use crate::testing::runner::TestRunner;
 
 /// The command with which a project runs its own tests.
@@ -65,8 +66,8 @@ impl ProjectCommand {
 
 impl CommandPart {
     /// Creates the parts that the commands of one text in a file of the project are.
-    pub(crate) fn of_text(script: &str, text: &str) -> Vec<Self> {
-        let parts = split_commands(text).into_iter();
+    pub(crate) fn of_text(script: &str, text: &str, options: ShellOptions) -> Vec<Self> {
+        let parts = commands_of_shell(text, options).into_iter();
         parts.map(|command| Self { script: script.to_owned(), folder: String::new(), command }).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! The test command of a PHP project: Composer's script `test`.
 
 use super::command::{CommandPart, ProjectCommand, RunnerOwnReport};
+use super::shell::ShellOptions;
 use crate::ci::project::Project;
 use crate::testing::project_command::script::file_name;
 use crate::testing::runner::TestRunner;
@@ -46,7 +47,9 @@ fn add_script(scripts: &Value, name: &str, parts: &mut Vec<CommandPart>, depth: 
                 let command =
                     command.strip_prefix("@php ").map_or(command.to_owned(), |rest| format!("php {rest}"));
                 let room = MAX_PARTS.saturating_sub(parts.len());
-                parts.extend(CommandPart::of_text(name, &command).into_iter().take(room));
+                parts.extend(
+                    CommandPart::of_text(name, &command, ShellOptions::default()).into_iter().take(room),
+                );
             }
         }
     }

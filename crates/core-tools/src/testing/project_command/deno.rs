@@ -1,6 +1,7 @@
 //! The test command of a Deno project: its task `test`.
 
 use super::command::{CommandPart, ProjectCommand, RunnerOwnReport};
+use super::shell::ShellOptions;
 use crate::ci::project::Project;
 use crate::testing::runner::TestRunner;
 use serde_json::Value;
@@ -11,7 +12,7 @@ pub(super) fn test_command(project: &Project) -> Option<ProjectCommand> {
     let manifest: Value = serde_json::from_str(&without_comments(&text)).ok()?;
     let task = manifest.get("tasks")?.get("test")?;
     let task = task.as_str().or_else(|| task.get("command")?.as_str()).unwrap_or_default();
-    let parts = CommandPart::of_text("test", task);
+    let parts = CommandPart::of_text("test", task, ShellOptions::default());
     // Further arguments go to the last command of a task.
     let is_test = |part: &&CommandPart| part.command.words.starts_with(&["deno".into(), "test".into()]);
     let takes_report = parts.last().filter(is_test).is_some() && !task.contains("--junit-path");

@@ -2,6 +2,7 @@
 
 use super::command::{CommandPart, ProjectCommand};
 use super::python_program::installed;
+use super::shell::ShellOptions;
 use crate::ci::project::Project;
 
 /// Returns the command that runs the tests of a Django project, or those at `path` whose names match `pattern`.
@@ -18,6 +19,6 @@ pub(crate) fn django(project: &Project, path: Option<&str>, pattern: Option<&str
         arguments.extend(["-k".to_owned(), pattern.to_owned()]);
     }
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let parts = CommandPart::of_text("test", "python manage.py test");
+    let parts = CommandPart::of_text("test", "python manage.py test", ShellOptions::default());
     ProjectCommand::new(&python, &arguments, parts)
 }

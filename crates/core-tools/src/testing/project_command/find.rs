@@ -1,9 +1,11 @@
 //! The choice of a project's test command, by its ecosystem.
 
-use super::command::ProjectCommand;
+use super::command::{CommandPart, ProjectCommand};
 use super::django::django;
 use super::python_program::installed;
 use super::runner_flags::{RunnerFlags, runner_flags};
+use super::script::ScriptCommand;
+use super::shell::ShellOptions;
 use super::{cargo, composer, deno, node, rake, recipe, tox};
 use crate::ci::project::Project;
 use crate::testing::detect::{is_django, test_program};
@@ -19,7 +21,7 @@ pub(crate) fn project_command(
     project: &Project,
     runner: TestRunner,
 ) -> Result<Option<ProjectCommand>, TestError> {
-    let mut command = match runner {
+    let command = match runner {
         // The files of Deno may be there beside a script of Node, which is what the project runs.
         TestRunner::Deno => match node::test_command(project)? {
             None => deno::test_command(project),
@@ -35,19 +37,38 @@ pub(crate) fn project_command(
         TestRunner::Nox => Some(ProjectCommand::new(&installed(project, "nox"), &[], Vec::new())),
         TestRunner::Zig => Some(ProjectCommand::new("zig", &["build", "test"], Vec::new())),
         TestRunner::Swift => Some(ProjectCommand::new("swift", &["test"], Vec::new())),
-        TestRunner::Script => {
-            test_program(project).map(|path| ProjectCommand::new(&format!("./{path}"), &[], Vec::new()))
-        }
+        TestRunner::Script => test_program(project).map(|path| program(project, path)),
         _ => None,
     };
-    for part in command.iter_mut().flat_map(|command| &mut command.parts) {
+    let Some(mut command) = command else { return Ok(None) };
+    for part in &mut command.parts {
         let folder = project.folder().join(if part.folder.is_empty() { "." } else { &part.folder });
         // A folder outside the roots cannot be read. Its part then stays known by its words alone.
         if let Ok(folder) = folder {
             part.command.read_file(&Project::new(folder));
         }
     }
-    Ok(command)
+    command.notes.extend(unread_note(&command.parts));
+    Ok(Some(command))
+}
+
+/// Returns the command that runs a program of the project. If a shell runs it, its commands are known.
+fn program(project: &Project, path: &str) -> ProjectCommand {
+    let text = project.read(path).unwrap_or_default();
+    let parts = ShellOptions::of_shebang(&text).map(|options| CommandPart::of_text(path, &text, options));
+    ProjectCommand::new(&format!("./{path}"), &[], parts.unwrap_or_default())
+}
+
+/// Returns the note that a text of shell was not understood, if its commands name tests.
+fn unread_note(parts: &[CommandPart]) -> Option<String> {
+    let part = parts.iter().find(|part| {
+        let is_unread = |command: &ScriptCommand| command.is_unread && command.names_tests();
+        part.command.any(&is_unread)
+    })?;
+    let place = if part.command.is_unread { &part.script } else { &part.command.text };
+    Some(format!(
+        "the shell text of `{place}` was not understood whole: the answer may miss that it hides the failure of a command"
+    ))
 }
 
 /// Returns the options and variables that the project's test command gives a runner, for a run of a part.

@@ -242,7 +242,11 @@ impl NodePackage {
             return Vec::new();
         }
         let has = |name: &str| self.manifest.script(name).is_some();
-        let found = match (command.program(), words.get(1..).unwrap_or_default()) {
+        // Options of the package manager may stand before its own words: `npm --silent run lint`, `npm run -s lint`.
+        let is_manager = ["npm", "pnpm", "yarn", "bun"].contains(&command.program());
+        let arguments = words.get(1..).unwrap_or_default().iter().copied();
+        let arguments: Vec<_> = arguments.filter(|word| !is_manager || !word.starts_with('-')).collect();
+        let found = match (command.program(), arguments.as_slice()) {
             ("npm" | "pnpm" | "yarn" | "bun", ["run" | "run-script", name, ..]) => vec![(*name).to_owned()],
             ("npm" | "pnpm" | "yarn", ["test" | "t", ..]) => vec!["test".to_owned()],
             ("pnpm" | "yarn", [name, ..]) if has(name) => vec![(*name).to_owned()],

@@ -1,6 +1,8 @@
 //! The test command of a makefile or a justfile: its rule `test`, or make's `check`.
 
 use super::command::{CommandPart, ProjectCommand};
+use super::make_text::{called_rules, without_make_syntax};
+use super::shell::ShellOptions;
 use crate::ci::project::Project;
 use crate::testing::detect::{MAKEFILES, is_rule};
 
@@ -86,16 +88,21 @@ fn ignores_errors<'w>(options: impl Iterator<Item = &'w str>) -> bool {
     })
 }
 
-/// Returns true if one shell runs all lines of a recipe, so that only the last command counts.
-fn is_one_shell(text: &str) -> bool {
-    let ends_at_failure = text.lines().filter(|line| line.starts_with(".SHELLFLAGS")).any(|line| {
+/// Returns the options that `.SHELLFLAGS` gives the shell of a recipe.
+fn shell_options(text: &str) -> ShellOptions {
+    let mut options = ShellOptions::default();
+    for line in text.lines().filter(|line| line.starts_with(".SHELLFLAGS")) {
         let flags = line.split_once('=').map_or("", |(_, flags)| flags);
-        let mut flags = flags.split_whitespace();
-        flags.any(|flag| flag.starts_with('-') && !flag.starts_with("--") && flag.contains('e'))
-    });
+        options.apply(flags.split_whitespace());
+    }
+    options
+}
+
+/// Returns true if one shell runs all lines of a recipe.
+fn is_one_shell(text: &str) -> bool {
     let is_set =
         |line: &str| line.strip_prefix(".ONESHELL").is_some_and(|rest| rest.trim_start().starts_with(':'));
-    text.lines().any(is_set) && !ends_at_failure
+    text.lines().any(is_set)
 }
 
 /// Adds the commands of a rule after those of the rules that it needs, as far as they are in this file.
@@ -125,30 +132,45 @@ fn add_rule(text: &str, name: &str, parts: &mut Vec<CommandPart>, depth: usize) 
             }
         }
     }
-    if is_one_shell(text) {
-        let lines: Vec<_> =
-            recipe.lines().map(|line| line.trim().trim_start_matches(['@', '-', '+', ' '])).collect();
-        let is_ignored = recipe.trim_start().trim_start_matches(['@', '+', ' ']).starts_with('-');
-        let room = MAX_PARTS.saturating_sub(parts.len());
-        let mut commands = CommandPart::of_text(name, &lines.join("\n").replace("$$", "$"));
-        for part in &mut commands {
+    let is_one_shell = is_one_shell(text);
+    // The marks of make and just: silent, with its error ignored, and run in any case.
+    let without_marks = |line: &str| line.trim().trim_start_matches(['@', '-', '+', ' ']).to_owned();
+    let lines: Vec<_> = if is_one_shell {
+        vec![recipe.lines().map(without_marks).collect::<Vec<_>>().join("\n")]
+    } else {
+        recipe.lines().map(without_marks).collect()
+    };
+    let marked = if is_one_shell { vec![recipe.as_str()] } else { recipe.lines().collect() };
+    for (line, marked) in lines.iter().zip(marked) {
+        let marks = marked.trim_start().trim_end_matches(|c| !matches!(c, '@' | '-' | '+' | ' '));
+        let marks = marks.find(|c| !matches!(c, '@' | '-' | '+' | ' ')).map_or(marks, |end| &marks[..end]);
+        let is_ignored = marks.contains('-');
+        let line = without_make_syntax(line, text);
+        for mut part in CommandPart::of_text(name, &line, shell_options(text)) {
             part.command.is_hidden |= is_ignored;
+            add_part(text, part, parts, depth);
         }
-        parts.extend(commands.into_iter().take(room));
+    }
+}
+
+/// Adds a command of a rule, or in its place those of the rules of the same file that it makes: `$(MAKE) unit`.
+fn add_part(text: &str, part: CommandPart, parts: &mut Vec<CommandPart>, depth: usize) {
+    let called = called_rules(&part.command);
+    let is_known = |rule: &String| text.lines().any(|line| is_rule(line, rule));
+    if called.is_empty() || !called.iter().all(is_known) || depth >= MAX_DEPTH {
+        if parts.len() < MAX_PARTS {
+            parts.push(part);
+        }
         return;
     }
-    for line in recipe.lines() {
-        // The marks of make and just: silent, with its error ignored, and run in any case.
-        let line = line.trim();
-        let command = line.trim_start_matches(['@', '-', '+', ' ']);
-        let marks = &line[..line.len() - command.len()];
-        let command = command.replace("$$", "$");
-        let room = MAX_PARTS.saturating_sub(parts.len());
-        let mut commands = CommandPart::of_text(name, &command);
-        for part in &mut commands {
-            part.command.is_hidden |= marks.contains('-');
-        }
-        parts.extend(commands.into_iter().take(room));
+    let first = parts.len();
+    for rule in &called {
+        add_rule(text, rule, parts, depth + 1);
+    }
+    let ignores =
+        ignores_errors(part.command.words.iter().map(String::as_str).filter(|word| word.starts_with('-')));
+    for made in parts.iter_mut().skip(first) {
+        made.command.is_hidden |= part.command.is_hidden || ignores;
     }
 }
 

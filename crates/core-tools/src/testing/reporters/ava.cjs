@@ -19,7 +19,11 @@ const details = (error) =>
     .filter(Boolean)
     .join("\n");
 
-const tellLeftOut = ({ declaredTests, selectedTests, remainingTests, files, finishedWorkers }, isFailFast) => {
+const tellLeftOut = ({ declaredTests, selectedTests, remainingTests, files, finishedWorkers, parallelRuns }, isFailFast) => {
+  if (parallelRuns) {
+    const { currentFileCount, currentIndex, totalRuns } = parallelRuns;
+    write({ event: "note", message: `only ${currentFileCount} of ${files} test files ran: AVA takes the part of job ${currentIndex + 1} of ${totalRuns}` });
+  }
   if (selectedTests < declaredTests) {
     only.told(selectedTests, declaredTests, "`.only`, `--match` or line numbers");
     write({ event: "deselected", tests: declaredTests - selectedTests });
@@ -27,10 +31,10 @@ const tellLeftOut = ({ declaredTests, selectedTests, remainingTests, files, fini
   if (!isFailFast) return;
   // The files that had not begun tell no tests.
   if (remainingTests > 0) write({ event: "note", message: `at least ${remainingTests} tests did not run` });
-  if (finishedWorkers < files) write({ event: "note", message: `${files - finishedWorkers} of ${files} test files did not run to their end` });
+  if (finishedWorkers < files && !parallelRuns) write({ event: "note", message: `${files - finishedWorkers} of ${files} test files did not run to their end` });
 };
 
-// `name` gives the name that AVA's own reporters give a test.
+// `name` gives the name that AVA's own reporters give a test. Returns what is to be called when the run has ended.
 module.exports = (plan, name) => {
   const missing = new Set();
   const test = (event, status, error) => {
@@ -45,6 +49,13 @@ module.exports = (plan, name) => {
     });
   };
   const problem = (kind, message) => write({ event: "problem", kind, message });
+  let hasEnded = false;
+  const end = () => {
+    if (hasEnded) return;
+    hasEnded = true;
+    tellLeftOut(plan.status.stats, plan.failFastEnabled);
+    write({ event: "end" });
+  };
   const relative = (file) => path.relative(process.cwd(), file ?? "");
   plan.status.on("stateChange", (event) => {
     const pending = (status, message) => {
@@ -93,9 +104,9 @@ module.exports = (plan, name) => {
         break;
       case "end":
       case "interrupt":
-        tellLeftOut(plan.status.stats, plan.failFastEnabled);
-        write({ event: "end" });
+        end();
         break;
     }
   });
+  return end;
 };

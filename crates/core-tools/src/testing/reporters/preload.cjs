@@ -187,7 +187,7 @@ const start = () => {
     if (!found && request === "jest-config" && /@jest[\\/]core[\\/]/.test(file) && typeof exports.readConfigs === "function") {
       Module._load = load;
       addToJest(exports, packageOf(file)?.version);
-    } else if (!found && /(^|[\\/])mocha(\.js)?$/.test(request) && typeof exports?.prototype?.run === "function" && "loadFiles" in exports.prototype) {
+    } else if (!found && /(^|[\\/])mocha(\.c?js)?$/.test(request) && typeof exports?.prototype?.run === "function" && "loadFiles" in exports.prototype) {
       Module._load = load;
       addToMocha(exports, packageOf(Module._resolveFilename(request, parent, isMain))?.version);
     } else if (/(^|[\\/])tape([\\/]index\.js)?$/.test(request) && typeof exports?.only === "function" && !exports.only.toString().includes("isTold")) {
@@ -250,14 +250,20 @@ const start = () => {
     leave();
     for (const file of ["default.js", "tap.js"]) {
       const { default: Reporter } = await import(pathToFileURL(path.join(owner.folder, "lib/reporters", file)).href);
-      const { startRun } = Reporter.prototype;
+      const { startRun, endRun } = Reporter.prototype;
+      let end;
       Reporter.prototype.startRun = function (plan) {
         const result = startRun.call(this, plan);
         if (isFirst()) {
           reports("ava", owner.version);
-          require("./ava.cjs")(plan, ({ testFile, title }) => this.prefixTitle(testFile, title));
+          end = require("./ava.cjs")(plan, ({ testFile, title }) => this.prefixTitle(testFile, title));
         }
         return result;
+      };
+      // Before version 6, a run has no event for its end.
+      Reporter.prototype.endRun = function (...words) {
+        end?.();
+        return endRun.apply(this, words);
       };
     }
   };

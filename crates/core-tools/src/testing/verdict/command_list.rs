@@ -5,7 +5,7 @@ use super::command_words::{
 };
 use super::ignored_failure::IgnoredFailure;
 use crate::shell_quote::shell_join;
-use crate::testing::project_command::CommandPart;
+use crate::testing::project_command::{CommandPart, ScriptCommand};
 use crate::testing::results::{TestCommand, TestProcessReport, TestRunProblem, TestRunProblemKind};
 use std::path::Path;
 
@@ -180,7 +180,7 @@ impl<'a> CommandList<'a> {
         match fitting.next() {
             // A server is ended by the script that has started it.
             Some((_, part)) => {
-                let is_used = |part: &CommandPart| part.command.is_condition() || part.command.is_background;
+                let is_used = |part: &CommandPart| part.command.is_condition || part.command.is_background;
                 !is_used(part) && !fitting.any(|(_, part)| is_used(part))
             }
             None => self.parts.is_empty() && process.exit_code.is_some(),
@@ -200,6 +200,12 @@ impl<'a> CommandList<'a> {
             return true;
         }
         match runner {
+            // What a command prints from its own words is no report, if the tests of the others may fail without a trace.
+            TAP if self.prints_tap() => self
+                .parts
+                .iter()
+                .enumerate()
+                .any(|(index, part)| self.is_silent(index) && !part.command.is_hidden),
             // One command may print several documents.
             TAP => (0..self.parts.len()).any(|index| self.is_silent(index) || self.has_printed_tap(index)),
             "bun" | "cargo" | "deno" | "go" | "phpunit" => {
@@ -223,39 +229,62 @@ impl<'a> CommandList<'a> {
 
     /// Returns the commands that ran tests or may have, of which nothing was reported, and whose failure the whole command
     /// would not have passed on: `pytest || true`.
-    pub(super) fn unknown_outcomes(&self) -> Vec<&str> {
+    pub(super) fn unknown_outcomes(&self) -> Vec<String> {
         // Reports of processes that are no command of the project: what one of them started.
         let others = self.commands.get(self.parts.len()..).unwrap_or_default();
         let mut others: Vec<_> = others.iter().filter_map(|command| command.runner.as_deref()).collect();
+        // Each with the command of the project that it is in.
+        let tests_of = |part: &'a CommandPart| {
+            let tests = part.command.test_commands().into_iter();
+            tests.map(|command| (command, part.command.text.as_str()))
+        };
+        let mut open = Vec::new();
+        for (part, command) in self.parts.iter().zip(&self.commands) {
+            match command.runner.as_deref() {
+                _ if command.exit_code == Some(0) => {}
+                None => open.extend(tests_of(part)),
+                // The report is that of one command of the script.
+                Some(runner) if part.command.has_commands() => {
+                    others.push(runner);
+                    open.extend(tests_of(part));
+                }
+                Some(_) => {}
+            }
+        }
         // Returns true if a report that is of no command yet may be of this one, and takes it.
-        let mut takes_report = |part: &CommandPart| {
+        let mut takes_report = |command: &ScriptCommand| {
             let is_printed = |runner: &&str| {
-                ["bun", "cargo", "deno", "go", "phpunit"].contains(runner) && names(&part.command, runner)
+                ["bun", "cargo", "deno", "go", "phpunit"].contains(runner) && names(command, runner)
             };
             if others.iter().any(is_printed) {
                 return true;
             }
             // The report of a runner that holds ours is that of its own command, and not of another one.
-            let own = WITH_REPORTER.iter().copied().find(|runner| part.command.names_runner(runner));
+            let own = WITH_REPORTER.iter().copied().find(|runner| command.names_runner(runner));
             let found = others.iter().position(|runner| own.is_none_or(|own| own == *runner));
             found.map(|index| others.remove(index)).is_some()
         };
-        let is_open = |index: &usize| {
-            let command = self.commands.get(*index);
-            command.is_some_and(|command| command.runner.is_none() && command.exit_code != Some(0))
-        };
-        let open: Vec<_> = (0..self.parts.len()).filter(is_open).map(|index| &self.parts[index]).collect();
+        let (hidden, known): (Vec<_>, Vec<_>) = open.into_iter().partition(|(command, _)| command.is_hidden);
         // What is known to have succeeded may be what has reported.
-        for part in open.iter().filter(|part| !part.command.hides_its_tests() && part.command.names_tests()) {
-            takes_report(part);
+        for (command, _) in &known {
+            takes_report(command);
         }
-        let mut unknown = Vec::new();
-        for part in open.iter().filter(|part| part.command.hides_its_tests()) {
-            if !takes_report(part) {
-                unknown.push(part.command.text.as_str());
-            }
-        }
+        let unknown = hidden.into_iter().filter(|(command, _)| !takes_report(command));
         unknown
+            .map(|(command, whole)| match command.text == whole {
+                true => format!("`{whole}`"),
+                false => format!("`{}` in `{whole}`", command.text),
+            })
+            .collect()
+    }
+
+    /// Returns true if a command of the project prints TAP that stands in its own words: `printf '1..1\nok 1\n'`.
+    fn prints_tap(&self) -> bool {
+        self.parts.iter().any(|part| {
+            let has_tap =
+                |word: &String| word.starts_with("1..") || word.starts_with("ok ") || word.contains("\\nok ");
+            ["echo", "printf"].contains(&part.command.program()) && part.command.words.iter().any(has_tap)
+        })
     }
 
     /// Returns true if a command may have printed the summary of a runner that holds no reporter of ours. `is_silent`

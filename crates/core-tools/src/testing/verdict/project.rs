@@ -212,7 +212,7 @@ fn unverified_note(
     let TestResults { summaries, failure_lines, .. } = results;
     let unknown = list.unknown_outcomes();
     if !unknown.is_empty() {
-        let commands = unknown.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", ");
+        let commands = unknown.join(", ");
         return Some(format!(
             "not verified: nothing reported the tests of {commands}, and the test command succeeds whether or not they fail"
         ));

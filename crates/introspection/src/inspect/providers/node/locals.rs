@@ -71,7 +71,7 @@ pub(super) async fn find_scope(
             let Some(scope) = reader.run(wrapper, VARIABLES, Vec::new()).await? else { continue };
             let Some(id) = scope.object_id.clone() else { continue };
             let first = path.segments.first().map(String::as_str).unwrap_or_default();
-            if matches!(reader.look_up(&id, first, 1).await?, PropertyLookup::Own(_)) {
+            if matches!(reader.look_up(&id, &first.into(), 1).await?, PropertyLookup::Own(_)) {
                 return Ok(id);
             }
             if let RemoteObjectRead::ObjectMembers(members) =

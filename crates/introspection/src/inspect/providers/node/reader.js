@@ -73,6 +73,11 @@ function (
 
   const entryOf = (map, key) => {
     if (apply(mapHas, map, [key])) return { __proto__: null, value: apply(mapGet, map, [key]) };
+    // `[1]` is the entry of the number, and that of the text if there is none; `["1"]` is the other way round.
+    if (typeof key === 'number') {
+      const text = '' + key;
+      return apply(mapHas, map, [text]) ? { __proto__: null, value: apply(mapGet, map, [text]) } : undefined;
+    }
     const number = +key;
     if (key !== '' && number === number && apply(mapHas, map, [number])) {
       return { __proto__: null, value: apply(mapGet, map, [number]) };
@@ -153,6 +158,64 @@ function (
     return taken + 1;
   };
 
+  const isLetter = (char) => (char >= 'a' && char <= 'z') || (char >= 'A' && char <= 'Z') || char === '_' || char === '$';
+
+  // The names of the private fields that the text of a class declares, each behind a brace, a semicolon or a line end.
+  const privateNames = (text) => {
+    let names = '';
+    let last = '{';
+    for (let at = 0; at < text.length && at < 100000; at++) {
+      const char = text[at];
+      if (char === '#' && (last === '{' || last === '}' || last === ';' || last === '\n') && isLetter(text[at + 1])) {
+        let end = at + 1;
+        while (end < text.length && (isLetter(text[end]) || (text[end] >= '0' && text[end] <= '9'))) end++;
+        let name = '';
+        for (let part = at; part < end; part++) name += text[part];
+        names += names === '' ? name : ', ' + name;
+        at = end - 1;
+        last = '#';
+      } else if (char !== ' ' && char !== '\t' && char !== '\r') last = char;
+    }
+    return names;
+  };
+
+  // What an object has by its classes, behind the `taken` members of `list`: the names of getters, which are not run, with
+  // the kind 21, and of private fields, which nothing but its own code reads, with the kind 22.
+  const copyOfClass = (list, taken, object) => {
+    let getters = '';
+    let fields = '';
+    let at = prototypeOf(object);
+    for (let n = 0; at !== null && n < 8; n++) {
+      if (isProxy === undefined || isProxy(at)) break;
+      const above = prototypeOf(at);
+      if (above === null) break;
+      const keys = ownKeys(at);
+      for (let key = 0; key < keys.length && key < 100; key++) {
+        if (typeof keys[key] === 'string' && isOwnCode(own(at, keys[key]))) {
+          getters += getters === '' ? keys[key] : ', ' + keys[key];
+        }
+      }
+      const maker = own(at, 'constructor')?.value;
+      if (typeof maker === 'function' && !isProxy(maker)) {
+        const text = apply(textOf, maker, []);
+        if (apply(includes, text, ['#'])) {
+          const names = privateNames(text);
+          if (names !== '') fields += fields === '' ? names : ', ' + names;
+        }
+      }
+      at = above;
+    }
+    let behind = taken;
+    for (let kind = 21; kind <= 22; kind++) {
+      const names = kind === 21 ? getters : fields;
+      if (names === '') continue;
+      put(list, 3 * behind + 1, '');
+      put(list, 3 * behind + 2, kind);
+      put(list, 3 * behind + 3, cut(names, 2000));
+      behind++;
+    }
+  };
+
   // The value of a Number or Boolean object; undefined if it is none.
   const unboxed = (object, kind) => {
     try {
@@ -226,6 +289,7 @@ function (
         taken++;
       }
       total = keys.length - hidden;
+      if (typeof object !== 'function' && kind !== 'date' && kind !== 'Number' && kind !== 'Boolean') copyOfClass(list, taken, object);
     }
     put(list, 0, kind === 'date' ? apply(getTime, object, []) : total);
     return list;

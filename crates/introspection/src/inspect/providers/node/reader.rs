@@ -124,6 +124,10 @@ pub(super) struct ObjectMembers {
     pub(super) properties: Vec<(RemoteObject, PropertyContent)>,
     /// The number of such properties that are left out.
     pub(super) omitted_properties: u64,
+    /// The names of the getters of its classes.
+    pub(super) getters: Option<String>,
+    /// The names of the private fields of its classes.
+    pub(super) private_fields: Option<String>,
 }
 
 impl ObjectMembers {
@@ -131,6 +135,8 @@ impl ObjectMembers {
     fn push(&mut self, key: &RemoteObject, kind: Option<u64>, value: RemoteObject) {
         match kind {
             Some(20) => self.omitted_properties = value.number().unwrap_or_default(),
+            Some(21) => self.getters = value.text(),
+            Some(22) => self.private_fields = value.text(),
             Some(beside @ 11..) => self.properties.extend(
                 PropertyContent::of_kind(Some(beside - 10), value).map(|content| (key.clone(), content)),
             ),
@@ -220,7 +226,7 @@ impl RemoteReader {
     pub(super) async fn find(
         &self,
         from: &str,
-        path: &[String],
+        path: &[Value],
         max_chars: usize,
     ) -> Result<Option<RemoteObject>, Error> {
         let Some(find) = &self.find_function else { return Ok(None) };
@@ -233,7 +239,7 @@ impl RemoteReader {
     pub(super) async fn look_up(
         &self,
         object: &str,
-        name: &str,
+        name: &Value,
         max_chars: usize,
     ) -> Result<PropertyLookup, Error> {
         const LOOK: &str = "function(f,k,n){return f(this,k,n)}";
@@ -372,6 +378,11 @@ impl RemoteObject {
     /// Returns the whole number that it is.
     fn number(&self) -> Option<u64> {
         self.value.as_ref().and_then(Value::as_u64)
+    }
+
+    /// Returns the text that it is.
+    fn text(&self) -> Option<String> {
+        self.value.as_ref().and_then(Value::as_str).map(str::to_owned)
     }
 
     /// Returns the kind of object that `reader.js` is to take it for.

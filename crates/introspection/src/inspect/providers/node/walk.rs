@@ -63,8 +63,8 @@ async fn read_from(
     skip: usize,
 ) -> Result<ReadRemoteValue, ProviderError> {
     let path = request.path();
-    let names = path.segments.get(skip..).unwrap_or_default();
-    let found = reader.find(root, names, MAX_LEAF_CHARS).await?;
+    let keys: Vec<_> = (skip..path.segments.len()).map(|index| path.key(index)).collect();
+    let found = reader.find(root, &keys, MAX_LEAF_CHARS).await?;
     let is_found_directly = found.is_some();
     let content = match found {
         Some(value) => PropertyContent::Value(value),
@@ -123,7 +123,7 @@ async fn step_by_step(
             }
         };
         let next = match &object {
-            Some(object) => match look_up(reader, object, name).await? {
+            Some(object) => match look_up(reader, object, &path.key(index)).await? {
                 // The engine's own getter, whose value is known without running it.
                 Some(PropertyContent::Getter) if name == "size" && (object.is("map") || object.is("set")) => {
                     Some(number(object.length()))
@@ -132,6 +132,9 @@ async fn step_by_step(
             },
             None => None,
         };
+        if next.is_none() && note.is_none() && name.starts_with('#') {
+            note = Some("it would be a private field, which nothing but the code of its class reads");
+        }
         current = match next {
             Some(next) => next,
             None => {
@@ -157,7 +160,7 @@ async fn step_by_step(
 async fn look_up(
     reader: &RemoteReader,
     object: &RemoteObject,
-    name: &str,
+    name: &Value,
 ) -> Result<Option<PropertyContent>, Error> {
     let mut id = object.object_id.clone().unwrap_or_default();
     for _ in 0..MAX_PROTOTYPES {
@@ -358,7 +361,8 @@ impl RemoteValueCopy<'_> {
     ) {
         let ValueTreeDestination { node, depth, is_secret: is_container_secret, path } = destination;
         let class = object.class_name.as_deref().unwrap_or("Object");
-        let ObjectMembers { total, members, properties, omitted_properties } = members;
+        let ObjectMembers { total, members, properties, omitted_properties, getters, private_fields } =
+            members;
         let mut omitted = whole_number(total).saturating_sub(MAX_KEYS as u64);
         let child = |node, name: &str, is_secret| ValueTreeDestination {
             node,
@@ -469,7 +473,15 @@ impl RemoteValueCopy<'_> {
                     let value = self.tree.push_mark(node, "value");
                     self.put(content, child(value, "$value"), next);
                 }
-                return self.put_members(node, members, omitted, child, next);
+                self.put_members(node, members, omitted, child, next);
+                for (mark, names) in [("getters", getters), ("private", private_fields)] {
+                    if let Some(names) = names {
+                        let names = self.cut(&names, MAX_TEXT_CHARS);
+                        let mark = self.tree.push_mark(node, mark);
+                        self.tree.set(mark, names.into());
+                    }
+                }
+                return;
             }
         }
         let child = |node, name: &str| child(node, name, is_container_secret || is_secret(name));

@@ -1,0 +1,72 @@
+//! The words of nodes of the syntax tree, and the nodes below a node.
+
+use tree_sitter::Node;
+
+/// Returns the last part of a path.
+pub(super) fn file_of(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Returns the children of a node, with the names of their fields.
+pub(super) fn children(node: Node<'_>) -> impl Iterator<Item = (Node<'_>, Option<&'static str>)> {
+    (0..node.child_count()).filter_map(move |index| {
+        let index = u32::try_from(index).ok()?;
+        Some((node.child(index)?, node.field_name_for_child(index)))
+    })
+}
+
+/// Returns the children that are no punctuation and no comments.
+pub(super) fn named_children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
+    children(node).map(|(child, _)| child).filter(|child| child.is_named() && child.kind() != "comment")
+}
+
+/// Returns all nodes below a node, and the node itself. `goes_into` chooses the nodes whose children are looked at.
+pub(super) fn descendants<'t>(node: Node<'t>, goes_into: impl Fn(Node<'t>) -> bool) -> Vec<Node<'t>> {
+    let (mut found, mut open) = (Vec::new(), vec![node]);
+    while let Some(node) = open.pop() {
+        found.push(node);
+        if goes_into(node) {
+            let mut below: Vec<_> = named_children(node).collect();
+            below.reverse();
+            open.append(&mut below);
+        }
+    }
+    found
+}
+
+/// A text of shell, of which nodes have parts.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'s>(pub(super) &'s str);
+
+impl<'s> Source<'s> {
+    pub(super) fn of(self, node: Node<'_>) -> &'s str {
+        self.0.get(node.byte_range()).unwrap_or_default()
+    }
+
+    /// Returns the name of a command.
+    pub(super) fn name(self, command: Node<'_>) -> &'s str {
+        command.child_by_field_name("name").map_or("", |name| self.of(name))
+    }
+
+    /// Returns the arguments of a command, without quotes around a whole one.
+    pub(super) fn arguments(self, command: Node<'_>) -> Vec<&'s str> {
+        let arguments = children(command).filter(|(_, field)| *field == Some("argument"));
+        arguments.map(|(argument, _)| self.unquoted(argument)).collect()
+    }
+
+    fn unquoted(self, node: Node<'_>) -> &'s str {
+        let text = self.of(node);
+        let inner = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
+        inner('"').or_else(|| inner('\'')).unwrap_or(text)
+    }
+
+    /// Returns true if a text has a name as a word of its own: `code` in `exit $code` and not in `exit $barcode`.
+    pub(super) fn has_name(text: &str, name: &str) -> bool {
+        let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+        text.match_indices(name).any(|(at, _)| {
+            let before = text.get(..at).and_then(|before| before.chars().next_back());
+            let after = text.get(at + name.len()..).and_then(|after| after.chars().next());
+            !before.is_some_and(is_of_word) && !after.is_some_and(is_of_word)
+        })
+    }
+}
