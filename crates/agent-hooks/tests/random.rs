@@ -1,6 +1,6 @@
 //! Random lines and events: no text makes a reader panic, and a line that is read has programs with literal names.
 
-use agent_hooks::shell::{ShellSurroundings, read, read_words};
+use agent_hooks::shell::{ShellSurroundings, read, read_words, syntax_tree};
 use agent_hooks::{HookClient, HookEvent};
 use proptest::prelude::*;
 
@@ -98,6 +98,14 @@ proptest! {
             for program in &found.programs {
                 prop_assert!(program.words.first().is_some_and(|word| word.is_literal), "{line:?}: {program:?}");
             }
+        }
+    }
+
+    /// Files of any program are read so too, with characters that no line may have.
+    #[test]
+    fn no_text_ends_the_parser(text in random_line()) {
+        if let Ok(tree) = syntax_tree(&text) {
+            prop_assert!(tree.root_node().end_byte() <= text.len());
         }
     }
 
