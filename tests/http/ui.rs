@@ -27,7 +27,8 @@ pub(crate) fn sign_in(server: &HttpServer, token: &str) -> String {
 pub(crate) fn page(server: &HttpServer, path: &str, cookie: &str) -> String {
     let reply = ask(server, "GET", path, cookie, "");
     assert_eq!(reply.status, 200, "{path}: {reply:?}");
-    reply.body
+    // Where a narrow column may break a path is no part of it.
+    reply.body.replace("<wbr>", "")
 }
 
 /// The text of the section `id`.
@@ -202,7 +203,7 @@ fn a_caller_sees_its_own_and_who_is_kept_from_nothing_sees_all() {
     }
     let cookie = sign_in(&server, &boss);
     let all = page(&server, "/ui/calls", &cookie);
-    let explained = "The token is unknown, was revoked, or has ended.";
+    let explained = "The token is unknown.";
     for words in ["ada", "bob", "stranger:127.0.0.1", explained, &seconds, "list_directory", "run_command"] {
         assert!(all.contains(words), "{words} is missing in {all}");
     }
@@ -534,7 +535,7 @@ fn a_token_is_revoked_at_once_by_who_may_also_where_its_file_cannot_be_changed()
         "{shown}"
     );
     let own = page(&server, "/ui/tokens", &bearer(&ada));
-    assert!(own.contains("from 127.0.0.1") && own.contains("in 5 days") && !own.contains("bob"), "{own}");
+    assert!(own.contains("from 127.0.0.1") && own.contains("in 6 days") && !own.contains("bob"), "{own}");
     let post = |token: &str, name: &str| {
         let reply =
             ask(&server, "POST", "/ui/revoke", &format!("{POST}{}", bearer(token)), &format!("name={name}"));
