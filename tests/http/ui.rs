@@ -578,6 +578,22 @@ fn a_token_is_revoked_at_once_by_who_may_also_where_its_file_cannot_be_changed()
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     wait_until(SOON, "the file was read again", || times_read() > before);
     assert_eq!(server.get("/metrics", Some(&eve)).status, 401, "it stays revoked until the server ends");
+    // The bearer is named, also where the file has lost the token, or never knew of its end.
+    for is_left in [true, false] {
+        if !is_left {
+            let before = times_read();
+            std::fs::write(&file, "version = 1\n").unwrap();
+            wait_until(SOON, "the file was read again", || times_read() > before);
+        }
+        let lines = || std::fs::read_to_string(&audit).unwrap();
+        let of_eve = || lines().matches("\"principal\":\"eve\"").count();
+        let before = of_eve();
+        wait_until(SOON, "its bearer is named", || {
+            server.get("/metrics", Some(&eve));
+            of_eve() > before
+        });
+        assert!(lines().contains("it was revoked on 2"), "{}", lines());
+    }
 }
 
 #[test]
