@@ -72,8 +72,8 @@ fn do_things(server: &HttpServer, count: impl Fn() -> usize) {
     );
     let mut bob = server.connect(&bob, Era::Modern);
     bob.text("read_file", json!({"path": "src/b.txt"}));
-    bob.text("read_file", json!({"path": "/etc/shadow"}));
-    bob.text("git_status", json!({"repository_path": "../elsewhere"}));
+    bob.failure("read_file", json!({"path": "/etc/shadow"}));
+    bob.failure("git_status", json!({"repository_path": "../elsewhere"}));
     bob.request("tools/call", json!({"name": "delete_file", "arguments": {"path": "c.txt"}}));
     wait_until(SOON, "all calls are recorded", || count() >= 7);
 }

@@ -392,8 +392,7 @@ fn a_rotated_token_has_two_secrets_for_a_while_and_what_runs_goes_on() {
     let (second, said) = rotate("12s");
     assert!(said.contains("The secret before holds for 12 s") && said.contains("ends in 30 d"), "{said}");
     assert!(is_admitted(&server, &old), "both hold");
-    let listed: serde_json::Value =
-        serde_json::from_slice(&server.tokens(&["list", "--json"]).stdout).unwrap();
+    let listed: Value = serde_json::from_slice(&server.tokens(&["list", "--json"]).stdout).unwrap();
     let entry = listed.as_array().unwrap().iter().find(|entry| entry["name"] == "ci").unwrap();
     assert!(entry["previous_expires"].is_u64() && entry["role"] == "dev", "{entry}");
     // The same caller by either secret, so that the command of the one is the command of the other.

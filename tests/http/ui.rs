@@ -27,7 +27,8 @@ pub(crate) fn sign_in(server: &HttpServer, token: &str) -> String {
 pub(crate) fn page(server: &HttpServer, path: &str, cookie: &str) -> String {
     let reply = ask(server, "GET", path, cookie, "");
     assert_eq!(reply.status, 200, "{path}: {reply:?}");
-    reply.body
+    // Where a narrow column may break a path is no part of it.
+    reply.body.replace("<wbr>", "")
 }
 
 /// The text of the section `id`.
@@ -202,7 +203,7 @@ fn a_caller_sees_its_own_and_who_is_kept_from_nothing_sees_all() {
     }
     let cookie = sign_in(&server, &boss);
     let all = page(&server, "/ui/calls", &cookie);
-    let explained = "The token is unknown, was revoked, or has ended.";
+    let explained = "The token is unknown.";
     for words in ["ada", "bob", "stranger:127.0.0.1", explained, &seconds, "list_directory", "run_command"] {
         assert!(all.contains(words), "{words} is missing in {all}");
     }
@@ -534,7 +535,7 @@ fn a_token_is_revoked_at_once_by_who_may_also_where_its_file_cannot_be_changed()
         "{shown}"
     );
     let own = page(&server, "/ui/tokens", &bearer(&ada));
-    assert!(own.contains("from 127.0.0.1") && own.contains("in 5 days") && !own.contains("bob"), "{own}");
+    assert!(own.contains("from 127.0.0.1") && own.contains("in 6 days") && !own.contains("bob"), "{own}");
     let post = |token: &str, name: &str| {
         let reply =
             ask(&server, "POST", "/ui/revoke", &format!("{POST}{}", bearer(token)), &format!("name={name}"));
@@ -577,6 +578,22 @@ fn a_token_is_revoked_at_once_by_who_may_also_where_its_file_cannot_be_changed()
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     wait_until(SOON, "the file was read again", || times_read() > before);
     assert_eq!(server.get("/metrics", Some(&eve)).status, 401, "it stays revoked until the server ends");
+    // The bearer is named, also where the file has lost the token, or never knew of its end.
+    for is_left in [true, false] {
+        if !is_left {
+            let before = times_read();
+            std::fs::write(&file, "version = 1\n").unwrap();
+            wait_until(SOON, "the file was read again", || times_read() > before);
+        }
+        let lines = || std::fs::read_to_string(&audit).unwrap();
+        let of_eve = || lines().matches("\"principal\":\"eve\"").count();
+        let before = of_eve();
+        wait_until(SOON, "its bearer is named", || {
+            server.get("/metrics", Some(&eve));
+            of_eve() > before
+        });
+        assert!(lines().contains("it was revoked on 2"), "{}", lines());
+    }
 }
 
 #[test]

@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_told_by_its_reason_and_not_by_its_code() {
-        let refused = |rule| explain_refusal(CallDecision::Refused, "dev", rule);
+        let refused = |rule: &str| explain_refusal(CallDecision::Refused, "dev", rule);
         let text = refused("http: bad_token: it has expired, and 3 before");
         assert_eq!(text, "The token has ended. (it has expired, and 3 before)");
         let revoked = "from 127.0.0.1: it was revoked on 2026-11-28";

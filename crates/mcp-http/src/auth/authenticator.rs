@@ -106,8 +106,13 @@ impl Authenticator {
     /// Uses `tokens` from now on.
     pub(crate) fn replace_tokens(&self, tokens: Arc<ActiveTokens>) {
         let revoked = self.revoked_tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        let tokens = if revoked.is_empty() { tokens } else { Arc::new(tokens.without(&revoked)) };
-        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        let mut current = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
+        let tokens = match revoked.is_empty() {
+            true => tokens,
+            // Their file may know nothing of what was revoked on the page.
+            false => Arc::new(tokens.without(&revoked).remembering(&current, &revoked)),
+        };
+        *current = tokens;
     }
 
     /// Returns the caller of a request with these headers from `peer`. What the request presents must hold: a user who is

@@ -156,6 +156,14 @@ impl ActiveTokens {
         rest
     }
 
+    /// Remembers the revoked tokens of `before` whose ids are in `revoked`.
+    pub(crate) fn remembering(mut self, before: &Self, revoked: &HashMap<TokenId, SystemTime>) -> Self {
+        for (id, token) in before.revoked.iter().filter(|(id, _)| revoked.contains_key(*id)) {
+            self.revoked.entry(id.clone()).or_insert_with(|| token.clone());
+        }
+        self
+    }
+
     /// Adds the tokens of `other` that are not in `known` exactly as they are.
     pub(crate) fn add_unknown(&mut self, other: &Self, known: &Self) {
         let is_known =

@@ -39,7 +39,7 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, u
             (finished_calls(&finished.run))
         }
         @if filter.outcome.is_none_or(|outcome| outcome == Outcome::NotRun) {
-            (refused_calls(&finished.not_run, &viewer))
+            (refused_calls(&finished.not_run, &viewer, app.audit_source.is_some()))
         }
     };
     html_response::html(StatusCode::OK, page(NavigationPage::Calls, &viewer, &content))
@@ -194,7 +194,7 @@ fn is_repeated(one: &FinishedCall, other: &FinishedCall) -> bool {
         && one.detail == other.detail
 }
 
-fn refused_calls(calls: &[FinishedCall], viewer: &PageViewer) -> Markup {
+fn refused_calls(calls: &[FinishedCall], viewer: &PageViewer, has_audit: bool) -> Markup {
     // A client that tries again and again fills one row.
     let rows: Vec<_> = calls
         .chunk_by(is_repeated)
@@ -230,7 +230,7 @@ fn refused_calls(calls: &[FinishedCall], viewer: &PageViewer) -> Markup {
         .collect();
     let columns = ["At (UTC)", "Caller", "Tool", "Why", "What"];
     let content = html! {
-        @if viewer.sees_all && !calls.is_empty() { (sums(&refused_sums(calls))) }
+        @if viewer.sees_all && !calls.is_empty() { (sums(&refused_sums(calls), has_audit)) }
         (table("refused", &columns, &rows))
     };
     section("refused", "Not run", &content)
@@ -278,13 +278,14 @@ fn refusal_summary(call: &FinishedCall) -> String {
 }
 
 /// Renders the sums by caller and reason.
-fn sums(sums: &[RefusedSum<'_>]) -> Markup {
+fn sums(sums: &[RefusedSum<'_>], has_audit: bool) -> Markup {
     let rows: Vec<_> = sums
         .iter()
         .map(|sum| {
             let history = format!("/ui/history?outcome=not-run&caller={}", percent_encoded(sum.caller));
             vec![
-                cell(html! { a href=(history) { (sum.caller) } }).class("name"),
+                cell(html! { @if has_audit { a href=(history) { (sum.caller) } } @else { (sum.caller) } })
+                    .class("name"),
                 cell(&sum.reason).class("what"),
                 cell(sum.times).class("number"),
                 cell(format::moment(sum.first)).class("time"),
@@ -294,7 +295,7 @@ fn sums(sums: &[RefusedSum<'_>]) -> Markup {
         .collect();
     html! {
         h3 id="refused-sums-title" { "By caller and reason" }
-        p class="faint small" { "Of the latest " (sums.iter().map(|sum| sum.times).sum::<usize>()) " that are listed below; the history has all." }
+        p class="faint small" { "Of the latest " (sums.iter().map(|sum| sum.times).sum::<usize>()) " that are listed below." @if has_audit { " The history has all." } }
         (table("refused-sums", &["Caller", "Reason", "Times", "First (UTC)", "Last (UTC)"], &rows))
         h3 { "One by one" }
     }

@@ -73,7 +73,7 @@ pub(super) fn space(bytes: u64) -> String {
     }
 }
 
-/// Writes a time from now on in its largest unit, rounded down.
+/// Writes a time from now on in its largest unit, rounded.
 pub(super) fn span(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),

@@ -31,6 +31,7 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, u
         true => "Everybody’s calls at this server process.",
         false => "Your calls at this server process.",
     };
+    let has_audit = app.audit_source.is_some();
     let content = html! {
         (bar(&html! { (whose) }))
         @if viewer.sees_all { (server_state::line(app)) }
@@ -39,8 +40,8 @@ pub(in super::super) async fn show(State(app): State<App>, viewer: PageViewer, u
         (charts(&view, span, viewer.sees_all))
         @if viewer.sees_all { (headroom::section(app)) }
         @if viewer.sees_all {
-            (named_table("callers", "By caller", "Caller", "caller", &view.callers, span))
-            (named_table("tools", "By tool", "Tool", "tool", &view.tools, span))
+            (named_table("callers", "By caller", "Caller", "caller", &view.callers, span, has_audit))
+            (named_table("tools", "By tool", "Tool", "tool", &view.tools, span, has_audit))
         }
     };
     html_response::html(StatusCode::OK, page(NavigationPage::Overview, &viewer, &content))
@@ -201,6 +202,7 @@ fn named_table(
     filter: &str,
     named: &[NamedActivity],
     span: TimeSpan,
+    has_audit: bool,
 ) -> Markup {
     let rows: Vec<_> = named
         .iter()
@@ -223,7 +225,7 @@ fn named_table(
                 cell(total.ran()).class("number"),
                 cell(html! { span class=(failed) { (total.failed) } }).class("number"),
                 cell(html! {
-                    @if total.refused > 0 { a class=(refused) href=(refused_link(filter, name, span)) { (total.refused) } }
+                    @if total.refused > 0 { a class=(refused) href=(refused_link(has_audit, filter, name, span)) { (total.refused) } }
                     @else { (total.refused) }
                 })
                 .class("number"),
@@ -267,10 +269,15 @@ fn named_table(
     section(id, title, &content)
 }
 
-/// Returns the link to the refusals of a caller, or of calls of a tool, in the history.
-fn refused_link(filter: &str, name: &str, span: TimeSpan) -> String {
+/// Returns the link to the refusals of a caller, or of calls of a tool: in the history, or among the latest calls where there is
+/// no audit.
+fn refused_link(has_audit: bool, filter: &str, name: &str, span: TimeSpan) -> String {
     let name = if name == STRANGERS { format!("{STRANGER}*") } else { name.to_owned() };
-    format!("/ui/history?outcome=not-run&when={}&{filter}={}", span_name(span), percent_encoded(&name))
+    let name = percent_encoded(&name);
+    match has_audit {
+        true => format!("/ui/history?outcome=not-run&when={}&{filter}={name}", span_name(span)),
+        false => format!("/ui/calls?outcome=not-run&{filter}={name}"),
+    }
 }
 
 /// Encodes a name for a query.
@@ -301,11 +308,16 @@ mod tests {
     #[test]
     fn refusals_lead_to_those_of_their_caller_in_the_history() {
         assert_eq!(
-            refused_link("caller", "ada", TimeSpan::Day),
+            refused_link(true, "caller", "ada", TimeSpan::Day),
             "/ui/history?outcome=not-run&when=day&caller=ada"
         );
         assert!(
-            refused_link("caller", STRANGERS, TimeSpan::Hour).ends_with("when=hour&caller=stranger%3A%2A")
+            refused_link(true, "caller", STRANGERS, TimeSpan::Hour)
+                .ends_with("when=hour&caller=stranger%3A%2A")
+        );
+        assert_eq!(
+            refused_link(false, "tool", "build", TimeSpan::Day),
+            "/ui/calls?outcome=not-run&tool=build"
         );
     }
 
