@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn calls_that_were_refused_alike_are_told_from_others() {
         let call = FinishedCall {
-            at: std::time::SystemTime::now(),
+            at: SystemTime::now(),
             principal: "stranger:127.0.0.1".to_owned(),
             role: "none".to_owned(),
             tool: String::new(),
