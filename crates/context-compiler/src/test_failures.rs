@@ -28,17 +28,22 @@ pub(crate) fn bounded_request(request: &ContextRequest) -> Cow<'_, ContextReques
         bounded.test_failures = Some(bounded_output(output));
     }
     if let Some(task) = task {
-        bounded.task = Some(task[..task.floor_char_boundary(MAX_TASK_BYTES)].to_owned());
+        bounded.task = Some(task[..boundary_before(task, MAX_TASK_BYTES)].to_owned());
     }
     Cow::Owned(bounded)
 }
 
 /// Returns the beginning and the end of `output`, with a line between them that says how much is left out.
 fn bounded_output(output: &str) -> String {
-    let head = &output[..output.floor_char_boundary(MAX_BYTES - TAIL_BYTES)];
-    let tail = &output[output.ceil_char_boundary(output.len() - TAIL_BYTES)..];
+    let head = &output[..boundary_before(output, MAX_BYTES - TAIL_BYTES)];
+    let tail = &output[boundary_before(output, output.len() - TAIL_BYTES)..];
     let left_out = output.len() - head.len() - tail.len();
     format!("{head}\n[{left_out} bytes are left out here]\n{tail}")
+}
+
+/// Returns the last place up to `index` at which no character is cut. The oldest Rust of this crate has no method for that.
+fn boundary_before(text: &str, index: usize) -> usize {
+    (0..=index).rev().find(|index| text.is_char_boundary(*index)).unwrap_or(0)
 }
 
 /// Returns the section that quotes `output`, or `None` if it is empty.
