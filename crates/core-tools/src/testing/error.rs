@@ -79,6 +79,9 @@ pub enum TestError {
     /// The folder for the runner's report cannot be created.
     #[error("cannot make a folder for the runner's report")]
     Report(#[from] io::Error),
+    /// The runtime ended before the tests were chosen.
+    #[error("the runtime is ending")]
+    ShuttingDown,
     /// The run was lost.
     #[error(transparent)]
     Command(#[from] CommandError),

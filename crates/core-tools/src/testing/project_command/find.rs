@@ -5,6 +5,7 @@ use super::django::django;
 use super::python_program::installed;
 use super::runner_flags::{RunnerFlags, runner_flags};
 use super::script::ScriptCommand;
+use super::script_files::ScriptFiles;
 use super::shell::ShellOptions;
 use super::{cargo, composer, deno, node, rake, recipe, tox};
 use crate::ci::project::Project;
@@ -41,12 +42,17 @@ pub(crate) fn project_command(
         _ => None,
     };
     let Some(mut command) = command else { return Ok(None) };
+    let mut files = ScriptFiles::default();
     for part in &mut command.parts {
         let folder = project.folder().join(if part.folder.is_empty() { "." } else { &part.folder });
         // A folder outside the roots cannot be read. Its part then stays known by its words alone.
         if let Ok(folder) = folder {
-            part.command.read_file(&Project::new(folder));
+            files.read_into(&mut part.command, &Project::new(folder));
         }
+    }
+    if files.is_cut {
+        let note = "the test command runs more scripts than were read: the answer may miss that one hides the failure of a command";
+        command.notes.push(note.to_owned());
     }
     command.notes.extend(unread_note(&command.parts));
     Ok(Some(command))

@@ -20,6 +20,7 @@ mod rake;
 mod recipe;
 mod runner_flags;
 mod script;
+mod script_files;
 mod shell;
 mod tox;
 

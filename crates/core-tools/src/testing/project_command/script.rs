@@ -1,7 +1,6 @@
 //! A command of a script: its words, and how the script takes its failure.
 
-use super::shell::{SHELLS, ShellOptions, commands_of_shell};
-use crate::ci::project::Project;
+use super::shell::{ShellOptions, commands_of_shell};
 use process_runner::CommandLine;
 
 /// A command of a script: `MODE=strict jest --ci` of `tsc && MODE=strict jest --ci`.
@@ -27,9 +26,6 @@ pub(crate) struct ScriptCommand {
     /// The words that the loop around it takes one after the other: `tests/*.sh` of `for f in tests/*.sh; do sh $f; done`.
     pub(crate) loop_words: Vec<String>,
 }
-
-/// The number of scripts that call each other which are read.
-const MAX_CALLED_FILES: usize = 4;
 
 impl ScriptCommand {
     pub(super) fn new(text: &str) -> Self {
@@ -65,37 +61,6 @@ impl ScriptCommand {
             is_condition: false,
             is_unread: false,
             loop_words: Vec::new(),
-        }
-    }
-
-    /// Reads the script that the command runs, and the scripts that this one runs, as far as they are files below `folder`.
-    pub(crate) fn read_file(&mut self, folder: &Project) {
-        self.read_files(folder, 0);
-    }
-
-    fn read_files(&mut self, folder: &Project, depth: usize) {
-        if depth >= MAX_CALLED_FILES {
-            return;
-        }
-        let is_shell = SHELLS.contains(&self.program());
-        let mut options = ShellOptions::default();
-        let file = if is_shell {
-            options.apply(self.words.iter().skip(1).map(String::as_str));
-            self.words.iter().skip(1).find(|word| !word.starts_with('-'))
-        } else {
-            let is_sourced = matches!(self.program(), "." | "source" | "exec");
-            self.words.iter().nth(usize::from(is_sourced)).filter(|word| word.contains('/') || is_sourced)
-        };
-        let Some(text) = file.and_then(|file| folder.read(file)) else { return };
-        let of_shebang = ShellOptions::of_shebang(&text);
-        if is_shell || of_shebang.is_some() || self.program() == "source" || self.program() == "." {
-            let of_shebang = of_shebang.filter(|_| !is_shell).unwrap_or_default();
-            options.errexit |= of_shebang.errexit;
-            options.pipefail |= of_shebang.pipefail;
-            self.file_commands = commands_of_shell(&text, options);
-            for command in &mut self.file_commands {
-                command.read_files(folder, depth + 1);
-            }
         }
     }
 

@@ -47,7 +47,7 @@ pub async fn run_tests(
     cancel: &CancellationToken,
     on_progress: impl Fn(&str),
 ) -> Result<TestReport, TestError> {
-    let mut target = select(commands.workspace(), request)?;
+    let mut target = select_off_runtime(commands.workspace(), request).await?;
     let mut notes = Vec::new();
     let may_choose = request.runner.is_none() && request.failed_tests.is_none();
     if may_choose && target.runner == TestRunner::Cargo {
@@ -138,6 +138,17 @@ pub async fn run_tests(
     report.failed_tests = FailedTests::new(report.runner, folder.clone(), &report.tests, report.failed);
     present(&mut report, &folder.to_string_lossy(), |text| commands.redact(text), request.max_bytes);
     Ok(report)
+}
+
+/// Selects the tests on a thread of the blocking pool, because the files of a project may be many and long.
+async fn select_off_runtime(workspace: &Workspace, request: &RunTests) -> Result<TestTarget, TestError> {
+    let (workspace, request) = (workspace.clone(), request.clone());
+    match tokio::task::spawn_blocking(move || select(&workspace, &request)).await {
+        Ok(target) => target,
+        // Passed on, because the tool host answers a panic of any tool in the same way.
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Err(TestError::ShuttingDown),
+    }
 }
 
 /// Returns a note on those of the failed tests that were not run again: they are gone, or the runner could not select them.
