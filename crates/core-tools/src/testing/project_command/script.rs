@@ -1,6 +1,6 @@
 //! A command of a script: its words, and how the script takes its failure.
 
-use super::shell::{ShellOptions, commands_of_shell};
+use super::shell::{LoopWords, ShellOptions, commands_of_shell};
 use process_runner::CommandLine;
 
 /// A command of a script: `MODE=strict jest --ci` of `tsc && MODE=strict jest --ci`.
@@ -24,7 +24,7 @@ pub(crate) struct ScriptCommand {
     /// The text that it is part of was not understood whole.
     pub(crate) is_unread: bool,
     /// The words that the loop around it takes one after the other: `tests/*.sh` of `for f in tests/*.sh; do sh $f; done`.
-    pub(crate) loop_words: Vec<String>,
+    pub(crate) loop_words: LoopWords,
 }
 
 impl ScriptCommand {
@@ -60,7 +60,7 @@ impl ScriptCommand {
             is_background: false,
             is_condition: false,
             is_unread: false,
-            loop_words: Vec::new(),
+            loop_words: LoopWords::default(),
         }
     }
 

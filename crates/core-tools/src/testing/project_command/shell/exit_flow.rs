@@ -2,10 +2,12 @@
 
 use super::branch::IfBranch;
 use super::failure::FailureActions;
+use super::loops::{Loop, LoopWords};
 use super::options::ShellOptions;
 use super::words::{Source, children, descendants, named_children};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::sync::Arc;
 use tree_sitter::Node;
 
 /// The deepest nesting of statements that is followed.
@@ -23,7 +25,7 @@ pub(super) struct FoundCommand {
     pub(super) is_background: bool,
     /// It only gives values to variables.
     pub(super) is_assignment: bool,
-    pub(super) loop_words: Vec<String>,
+    pub(super) loop_words: LoopWords,
 }
 
 /// The surroundings of a statement.
@@ -77,7 +79,7 @@ impl Place {
 #[derive(PartialEq, Eq, Hash)]
 struct FunctionCall<'s> {
     name: &'s str,
-    files: Vec<String>,
+    files: Vec<Arc<[String]>>,
     flags: [bool; 5],
     options: ShellOptions,
 }
@@ -92,11 +94,11 @@ pub(super) struct ExitFlow<'s, 't> {
     is_trapped: bool,
     /// By their places in the text.
     pub(super) found: BTreeMap<usize, FoundCommand>,
-    loops: Vec<Vec<String>>,
+    loops: Vec<Loop>,
     /// The functions whose bodies are visited at present.
     calls: Vec<&'s str>,
     visited_functions: HashMap<FunctionCall<'s>, (ShellOptions, bool)>,
-    visits: usize,
+    pub(super) visits: usize,
     pub(super) is_too_deep: bool,
 }
 
@@ -139,10 +141,13 @@ impl<'s, 't> ExitFlow<'s, 't> {
     fn statements(&mut self, statements: Vec<(Node<'t>, bool)>, place: Place) {
         let statements: Vec<_> =
             statements.into_iter().filter(|(node, _)| node.kind() != "function_definition").collect();
+        // A wait is looked for only where something runs in the background.
+        let has_background = statements.iter().any(|(_, is_background)| *is_background);
+        let last_wait = statements.iter().rposition(|(node, _)| has_background && self.waits(*node));
         for (index, (node, is_background)) in statements.iter().enumerate() {
             let later = statements.get(index + 1..).unwrap_or_default();
             if *is_background {
-                let is_awaited = later.iter().any(|(node, _)| self.waits(*node));
+                let is_awaited = last_wait.is_some_and(|at| at > index);
                 let options = self.options;
                 let own = place.in_subshell(is_awaited && place.exit);
                 self.statement(*node, Place { is_background: true, ..own });
@@ -196,7 +201,7 @@ impl<'s, 't> ExitFlow<'s, 't> {
             "for_statement" | "c_style_for_statement" => {
                 let values = children(node).filter(|(_, field)| *field == Some("value"));
                 let values: Vec<_> = values.map(|(value, _)| value).collect();
-                self.loops.push(values.iter().map(|value| self.source.of(*value).to_owned()).collect());
+                self.loops.push(Loop::of(values.iter().map(|value| self.source.of(*value))));
                 for value in values {
                     self.substitutions(value, place.lost());
                 }
@@ -284,8 +289,9 @@ impl<'s, 't> ExitFlow<'s, 't> {
             let own = own || (!is_last && place.tail && self.looks_at_each(node));
             // A loop reads what the elements before it name.
             let head = elements.get(..index).unwrap_or_default();
+            let head = if is_loop(*element) { head } else { &[] };
             let head = head.iter().flat_map(|before| self.source.of(*before).split_whitespace());
-            self.loops.push(if is_loop(*element) { head.map(str::to_owned).collect() } else { Vec::new() });
+            self.loops.push(Loop::of(head));
             self.statement(*element, place.in_subshell(own));
             self.loops.pop();
             (self.options, self.is_trapped) = (options, is_trapped);
@@ -355,7 +361,8 @@ impl<'s, 't> ExitFlow<'s, 't> {
             match (field, child.kind()) {
                 (Some("body"), "command") => self.command(child, node, place),
                 (Some("body"), _) => {
-                    self.loops.push(if is_loop(child) { self.redirected_words(node) } else { Vec::new() });
+                    let words = if is_loop(child) { self.redirected_words(node) } else { Vec::new() };
+                    self.loops.push(Loop::of(words));
                     self.statement(child, place);
                     self.loops.pop();
                 }
@@ -370,12 +377,9 @@ impl<'s, 't> ExitFlow<'s, 't> {
     }
 
     /// Returns the words of the redirections of a statement, which name the files that a loop reads.
-    fn redirected_words(&self, redirected: Node<'t>) -> Vec<String> {
+    fn redirected_words(&self, redirected: Node<'t>) -> Vec<&'s str> {
         let redirects = named_children(redirected).filter(|child| child.kind().ends_with("_redirect"));
-        redirects
-            .flat_map(|redirect| self.source.of(redirect).split_whitespace())
-            .map(str::to_owned)
-            .collect()
+        redirects.flat_map(|redirect| self.source.of(redirect).split_whitespace()).collect()
     }
 
     /// Visits a command. `whole` has its redirections as well.
@@ -404,8 +408,9 @@ impl<'s, 't> ExitFlow<'s, 't> {
         let Some((name, body)) = found.filter(|(name, _)| !self.calls.contains(name)) else { return };
         let passes = self.passes(place);
         // Only files are looked for in the words of a call and of the loops around it.
-        let words = self.loops.iter().flatten().map(String::as_str).chain(arguments.iter().copied());
-        let files = words.filter(|word| word.contains(['/', '.'])).map(str::to_owned).collect();
+        let own = Loop::of(arguments.iter().copied());
+        let files = self.loops.iter().chain([&own]).map(|around| &around.files);
+        let files = files.filter(|files| !files.is_empty()).cloned().collect();
         let call = FunctionCall {
             name,
             files,
@@ -416,7 +421,7 @@ impl<'s, 't> ExitFlow<'s, 't> {
             (self.options, self.is_trapped) = (*options, *is_trapped);
             return;
         }
-        self.loops.push(arguments.iter().map(|&word| word.to_owned()).collect());
+        self.loops.push(own);
         self.calls.push(name);
         self.statement(body, Place { tail: passes, returns: passes, is_condition: false, ..place });
         self.calls.pop();
@@ -439,19 +444,18 @@ impl<'s, 't> ExitFlow<'s, 't> {
 
     fn add(&mut self, node: Node<'t>, place: Place, is_assignment: bool) {
         let is_hidden = !self.passes(place);
-        let loop_words = self.loops.concat();
         let found = self.found.entry(node.start_byte()).or_insert(FoundCommand {
             range: node.byte_range(),
             is_hidden: false,
             is_condition: false,
             is_background: false,
             is_assignment,
-            loop_words: Vec::new(),
+            loop_words: LoopWords::default(),
         });
         found.is_hidden |= is_hidden;
         found.is_condition |= place.is_condition;
         found.is_background |= place.is_background;
-        found.loop_words.extend(loop_words);
+        found.loop_words.extend(&self.loops);
     }
 
     /// Visits the commands of `$(…)` and `<(…)` in a node.

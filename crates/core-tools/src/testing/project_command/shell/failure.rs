@@ -2,8 +2,8 @@
 
 use super::exit_flow::Place;
 use super::words::{Source, children, descendants, named_children};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use tree_sitter::Node;
 
 /// The number of functions that call each other which are followed.
@@ -15,9 +15,9 @@ pub(super) struct FailureActions<'s, 't> {
     root: Node<'t>,
     /// The bodies of the functions of the text.
     pub(super) functions: BTreeMap<&'s str, Node<'t>>,
-    /// The answers for variables and for nodes that were asked for before: a large script asks for some of them thousands of
-    /// times.
-    decisions: RefCell<HashMap<String, bool>>,
+    /// The names by which the text decides on its exit code.
+    deciding_names: OnceCell<HashSet<&'s str>>,
+    /// The answers for nodes that were asked for before: a large script asks for some of them thousands of times.
     failures: RefCell<HashMap<(usize, [bool; 3], usize), bool>>,
 }
 
@@ -28,8 +28,8 @@ impl<'s, 't> FailureActions<'s, 't> {
             let (name, body) = (node.child_by_field_name("name")?, node.child_by_field_name("body")?);
             Some((source.of(name), body))
         });
-        let (decisions, failures) = (RefCell::default(), RefCell::default());
-        Self { source, root, functions: functions.collect(), decisions, failures }
+        let (deciding_names, failures) = (OnceCell::new(), RefCell::default());
+        Self { source, root, functions: functions.collect(), deciding_names, failures }
     }
 
     /// Returns true if the failure that leads to `node` becomes that of the whole: `exit 1`, or a variable that the text
@@ -97,62 +97,61 @@ impl<'s, 't> FailureActions<'s, 't> {
 
     /// Returns true if the text decides on its exit code by one of the variables in `names`.
     fn is_looked_at(&self, names: &str) -> bool {
-        let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
-        let mut names =
-            names.split(|c| !is_of_name(c)).filter(|name| name.starts_with(|c: char| !c.is_ascii_digit()));
-        names.any(|name| {
-            if let Some(known) = self.decisions.borrow().get(name) {
-                return *known;
-            }
-            let decides = self.decides(name);
-            self.decisions.borrow_mut().insert(name.to_owned(), decides);
-            decides
-        })
+        let deciding = self.deciding_names.get_or_init(|| self.deciding_names());
+        words_of(names).any(|name| !name.starts_with(|c: char| c.is_ascii_digit()) && deciding.contains(name))
     }
 
-    fn decides(&self, name: &str) -> bool {
-        let has_name = |text: &str| Source::has_name(text, name);
+    /// Returns the words of the parts of the text that decide on its exit code.
+    fn deciding_names(&self) -> HashSet<&'s str> {
+        let ends_script = |body: &Node<'t>| {
+            let body = self.source.of(*body);
+            body.contains("exit") || body.contains("return")
+        };
+        // Functions that end the script: `die "failed"`.
+        let ending = self.functions.iter().filter(|(_, body)| ends_script(body));
+        let ending: HashSet<&str> = ending.map(|(name, _)| *name).collect();
         let ends = |node: Node<'t>| {
             descendants(node, |_| true).into_iter().any(|node| {
                 node.kind() == "command"
                     && match self.source.name(node) {
                         "exit" | "return" => self.source.arguments(node).first() != Some(&"0"),
                         "false" => true,
-                        // A function that ends the script: `die "failed"`.
-                        name => self.functions.get(name).is_some_and(|body| {
-                            let body = self.source.of(*body);
-                            body.contains("exit") || body.contains("return")
-                        }),
+                        name => ending.contains(name),
                     }
             })
         };
         let last = named_children(self.root).filter(|node| node.kind() != "function_definition").last();
-        descendants(self.root, |_| true).into_iter().any(|node| {
+        let mut texts: Vec<&'s str> = Vec::new();
+        for node in descendants(self.root, |_| true) {
             let text = self.source.of(node);
             match node.kind() {
                 "command" => match self.source.name(node) {
-                    "exit" | "return" => has_name(text),
-                    "trap" => text.contains("exit") && has_name(text),
-                    "test" | "[" => last == Some(node) && has_name(text),
-                    _ => false,
+                    "exit" | "return" => texts.push(text),
+                    "trap" if text.contains("exit") => texts.push(text),
+                    "test" | "[" if last == Some(node) => texts.push(text),
+                    _ => {}
                 },
-                "test_command" => last == Some(node) && has_name(text),
-                "compound_statement" if text.starts_with("((") => last == Some(node) && has_name(text),
-                "if_statement" => {
-                    let mut conditions = children(node).filter(|(_, field)| *field == Some("condition"));
-                    conditions.any(|(condition, _)| has_name(self.source.of(condition))) && ends(node)
+                "test_command" if last == Some(node) => texts.push(text),
+                "compound_statement" if text.starts_with("((") && last == Some(node) => texts.push(text),
+                "if_statement" if ends(node) => {
+                    let conditions = children(node).filter(|(_, field)| *field == Some("condition"));
+                    texts.extend(conditions.map(|(condition, _)| self.source.of(condition)));
                 }
-                "case_statement" => {
-                    let value = node.child_by_field_name("value");
-                    value.is_some_and(|value| has_name(self.source.of(value))) && ends(node)
+                "case_statement" if ends(node) => {
+                    texts.extend(node.child_by_field_name("value").map(|value| self.source.of(value)));
                 }
-                "list" => {
-                    let left = named_children(node).next();
-                    (left.is_some_and(|left| has_name(self.source.of(left))) && ends(node))
-                        || (last == Some(node) && has_name(text))
+                "list" if last == Some(node) => texts.push(text),
+                "list" if ends(node) => {
+                    texts.extend(named_children(node).next().map(|left| self.source.of(left)))
                 }
-                _ => false,
+                _ => {}
             }
-        })
+        }
+        texts.into_iter().flat_map(words_of).collect()
     }
+}
+
+/// Returns the words of a text that may be names.
+fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
 }

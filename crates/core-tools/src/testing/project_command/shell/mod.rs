@@ -7,15 +7,18 @@ mod branch;
 mod commands;
 mod exit_flow;
 mod failure;
+mod loops;
 mod options;
 mod words;
 
 pub(crate) use commands::commands_of_shell;
+pub(crate) use loops::LoopWords;
 pub(super) use options::SHELLS;
 pub(crate) use options::ShellOptions;
 
 #[cfg(test)]
 mod tests {
+    use super::words::LOOKED_AT;
     use super::*;
 
     fn hidden(script: &str) -> String {
@@ -148,7 +151,11 @@ mod tests {
         ] {
             let commands = commands_of_shell(script, ShellOptions::default());
             let found = commands.iter().find(|found| found.text == command).unwrap();
-            assert_eq!(found.loop_words.join(" "), words, "{script}");
+            assert_eq!(
+                found.loop_words.iter().map(String::as_str).collect::<Vec<_>>().join(" "),
+                words,
+                "{script}"
+            );
         }
     }
 
@@ -163,10 +170,36 @@ mod tests {
             ));
         }
         script.push_str("f59\nexit $failed\n");
-        let started = std::time::Instant::now();
+        assert!(work(&script) < 100_000, "{}", work(&script));
+        assert!(
+            commands_of_shell(&script, ShellOptions::default()).iter().any(|command| command.text == "a")
+        );
+    }
+
+    /// Returns the number of nodes that are looked at to read a script.
+    fn work(script: &str) -> usize {
+        let before = LOOKED_AT.get();
+        commands_of_shell(script, ShellOptions::default());
+        LOOKED_AT.get() - before
+    }
+
+    #[test]
+    fn the_work_for_a_script_grows_with_its_length_alone() {
+        let variables: String = (0..3_000).map(|number| format!("a||x{number}=1\n")).collect();
+        let in_background = "a & ".repeat(5_000);
+        for script in [variables, in_background] {
+            let (half, whole) = (work(&script[..script.len() / 2]), work(&script));
+            assert!(whole < 3 * half && whole < 1_000_000, "{half} {whole}");
+        }
+    }
+
+    #[test]
+    fn the_commands_of_a_loop_share_its_words() {
+        let script = format!("for f in {}; do {} done", "a/b ".repeat(2_000), "sh $f; ".repeat(1_000));
         let commands = commands_of_shell(&script, ShellOptions::default());
-        assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
-        assert!(commands.iter().any(|command| command.text == "a"));
+        assert_eq!(commands.len(), 1_000);
+        assert!(commands.iter().all(|command| command.loop_words.shares_all(&commands[0].loop_words)));
+        assert!(commands[0].loop_words.iter().count() <= 1_000);
     }
 
     #[test]

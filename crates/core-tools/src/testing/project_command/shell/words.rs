@@ -7,8 +7,16 @@ pub(super) fn file_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The number of nodes whose children this thread looked at.
+    pub(super) static LOOKED_AT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Returns the children of a node, with the names of their fields.
 pub(super) fn children(node: Node<'_>) -> impl Iterator<Item = (Node<'_>, Option<&'static str>)> {
+    #[cfg(test)]
+    LOOKED_AT.with(|count| count.set(count.get() + 1));
     (0..node.child_count()).filter_map(move |index| {
         let index = u32::try_from(index).ok()?;
         Some((node.child(index)?, node.field_name_for_child(index)))
@@ -58,15 +66,5 @@ impl<'s> Source<'s> {
         let text = self.of(node);
         let inner = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
         inner('"').or_else(|| inner('\'')).unwrap_or(text)
-    }
-
-    /// Returns true if a text has a name as a word of its own: `code` in `exit $code` and not in `exit $barcode`.
-    pub(super) fn has_name(text: &str, name: &str) -> bool {
-        let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
-        text.match_indices(name).any(|(at, _)| {
-            let before = text.get(..at).and_then(|before| before.chars().next_back());
-            let after = text.get(at + name.len()..).and_then(|after| after.chars().next());
-            !before.is_some_and(is_of_word) && !after.is_some_and(is_of_word)
-        })
     }
 }
