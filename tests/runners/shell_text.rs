@@ -108,6 +108,9 @@ const LOSE: &[&str] = &[
     "sh t/test_b.sh\nperl t/a.t\n",
     "set -e\n! sh t/test_b.sh\nperl t/a.t\n",
     "set -e\nsh t/test_b.sh &\nwait\nperl t/a.t\n",
+    "sh t/test_b.sh & wait $!\nperl t/a.t\n",
+    "if sh t/test_b.sh; then echo ok; elif [ -n \"$NEVER\" ]; then exit 1; fi\nperl t/a.t\n",
+    "sh t/test_b.sh || { [ -n \"$NEVER\" ] && exit 1; true; }\nperl t/a.t\n",
     "set -e\n(sh t/test_b.sh; echo) || true\nperl t/a.t\n",
     "set -e\nwhile sh t/test_b.sh; do :; done\nperl t/a.t\n",
     "set -e\nrun() { sh \"$1\" || true; }\nrun t/test_b.sh\nperl t/a.t\n",
@@ -122,6 +125,8 @@ const PASS_ON: &[&str] = &[
     "failed=0\nfor f in t/test_c.sh; do sh $f || failed=1; done\nperl t/a.t || failed=1\nexit $failed\n",
     "if ! sh t/test_c.sh; then echo failed; exit 1; fi\nexec perl t/a.t\n",
     "set -e\n# sh t/test_c.sh | cat →\ncommand -v perl >/dev/null || exit 1\nrun() { sh t/test_c.sh; }\nrun\nperl t/a.t\n",
+    "sh t/test_c.sh & wait $! || exit 1\nperl t/a.t\n",
+    "if sh t/test_c.sh; then echo ok; elif [ $? -eq 5 ]; then echo none; else exit 1; fi\nperl t/a.t\n",
     "set -e\ncase ${1:-all} in\n  all) sh t/test_c.sh ;;\nesac\nif [ -f t/a.t ]; then perl t/a.t; fi\n",
     "set -e\ntrap 'rm -f x' EXIT\nsh t/test_c.sh & pid=$!\nwait $pid\nperl t/a.t\n",
 ];

@@ -4,8 +4,10 @@ use super::branch::IfBranch;
 use super::failure::FailureActions;
 use super::loops::{Loop, LoopWords};
 use super::options::ShellOptions;
-use super::words::{Source, children, descendants, named_children};
-use std::collections::{BTreeMap, HashMap};
+use super::words::{
+    Source, children, children_with_background, descendants, is_loop, named_and_background, named_children,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 use tree_sitter::Node;
@@ -94,6 +96,8 @@ pub(super) struct ExitFlow<'s, 't> {
     is_trapped: bool,
     /// By their places in the text.
     pub(super) found: BTreeMap<usize, FoundCommand>,
+    /// The places of the commands that wait for certain commands in the background, and so get their exit codes.
+    waits: BTreeSet<usize>,
     loops: Vec<Loop>,
     /// The functions whose bodies are visited at present.
     calls: Vec<&'s str>,
@@ -112,6 +116,7 @@ impl<'s, 't> ExitFlow<'s, 't> {
             options,
             is_trapped: false,
             found: BTreeMap::new(),
+            waits: BTreeSet::new(),
             loops: Vec::new(),
             calls: Vec::new(),
             visited_functions: HashMap::new(),
@@ -141,34 +146,40 @@ impl<'s, 't> ExitFlow<'s, 't> {
     fn statements(&mut self, statements: Vec<(Node<'t>, bool)>, place: Place) {
         let statements: Vec<_> =
             statements.into_iter().filter(|(node, _)| node.kind() != "function_definition").collect();
-        // A wait is looked for only where something runs in the background.
-        let has_background = statements.iter().any(|(_, is_background)| *is_background);
-        let last_wait = statements.iter().rposition(|(node, _)| has_background && self.waits(*node));
+        let mut in_background = Vec::new();
         for (index, (node, is_background)) in statements.iter().enumerate() {
-            let later = statements.get(index + 1..).unwrap_or_default();
             if *is_background {
-                let is_awaited = last_wait.is_some_and(|at| at > index);
-                let options = self.options;
-                let own = place.in_subshell(is_awaited && place.exit);
-                self.statement(*node, Place { is_background: true, ..own });
-                self.options = options;
+                in_background.push((*node, self.options, self.is_trapped));
                 continue;
             }
-            let tail = match later.first() {
+            let tail = match statements.get(index + 1) {
                 None => place.tail,
                 Some((next, _)) => self.actions.acts_on_code(*next, place),
             };
             self.statement(*node, place.with_tail(tail));
         }
+        let end = statements.last().map_or(0, |(node, _)| node.end_byte());
+        self.statements_in_background(in_background, end, place);
     }
 
-    /// Returns true if a statement waits for certain commands in the background, and so gets their exit codes.
-    fn waits(&self, node: Node<'t>) -> bool {
-        descendants(node, |_| true).into_iter().any(|node| {
-            node.kind() == "command"
-                && self.source.name(node) == "wait"
-                && !self.source.arguments(node).is_empty()
-        })
+    /// Visits the statements that run in the background, with the options and the trap of their places. The others were visited
+    /// before, because one of them may wait for these and pass on their failure.
+    fn statements_in_background(
+        &mut self,
+        statements: Vec<(Node<'t>, ShellOptions, bool)>,
+        end: usize,
+        place: Place,
+    ) {
+        let Some((first, ..)) = statements.first() else { return };
+        let passes_on = |at: &&usize| self.found.get(at).is_some_and(|found| !found.is_hidden);
+        let last_wait = self.waits.range(first.end_byte()..end).rev().find(passes_on).copied();
+        let after = (self.options, self.is_trapped);
+        for (node, options, is_trapped) in statements {
+            (self.options, self.is_trapped) = (options, is_trapped);
+            let own = place.in_subshell(last_wait.is_some_and(|at| at >= node.end_byte()));
+            self.statement(node, Place { is_background: true, ..own });
+        }
+        (self.options, self.is_trapped) = after;
     }
 
     fn statement(&mut self, node: Node<'t>, place: Place) {
@@ -274,8 +285,7 @@ impl<'s, 't> ExitFlow<'s, 't> {
         let ends = descendants(node, |_| true)
             .into_iter()
             .any(|node| node.kind() == "command" && ["exit", "return"].contains(&self.source.name(node)));
-        let behind = self.source.0.get(whole.end_byte()..).unwrap_or_default();
-        ends && ["exit 1", "return 1", "exit 2", "false"].iter().any(|failure| behind.contains(failure))
+        ends && self.actions.last_failing_end.is_some_and(|at| at >= whole.end_byte())
     }
 
     fn pipeline(&mut self, node: Node<'t>, place: Place) {
@@ -338,12 +348,20 @@ impl<'s, 't> ExitFlow<'s, 't> {
         if condition.kind() == "negated_command" {
             return body_fails();
         }
-        // `if pytest; [ $? -ne 0 ]` and `if a || b` end in a body too.
-        let others_fail = others
-            .iter()
-            .flat_map(|other| other.conditions.iter().chain(&other.body))
-            .any(|(node, _)| self.actions.fails(*node, place));
-        others_fail || branch.body.iter().any(|(node, _)| self.ends_at_success(*node, whole))
+        branch.body.iter().any(|(node, _)| self.ends_at_success(*node, whole))
+            || self.others_fail(others, place)
+    }
+
+    /// Returns true if the branches that follow a failed condition pass its failure on, whatever they decide for themselves.
+    fn others_fail(&self, others: &[IfBranch<'t>], place: Place) -> bool {
+        for other in others {
+            let fails = other.body.iter().any(|(node, _)| self.actions.fails(*node, place));
+            let looks = other.conditions.iter().any(|(node, _)| self.actions.looks_at_code(*node));
+            if other.conditions.is_empty() || fails == looks {
+                return fails;
+            }
+        }
+        false
     }
 
     fn condition(&mut self, node: Node<'t>, place: Place) {
@@ -397,6 +415,9 @@ impl<'s, 't> ExitFlow<'s, 't> {
             }
             "set" => self.options.apply(arguments.iter().copied()),
             "trap" => self.is_trapped |= self.hides_failures(&arguments),
+            "wait" if !arguments.is_empty() => {
+                self.waits.insert(whole.start_byte());
+            }
             _ => {}
         }
         self.add(whole, own, false);
@@ -472,22 +493,4 @@ impl<'s, 't> ExitFlow<'s, 't> {
             (self.options, self.is_trapped) = (options, is_trapped);
         }
     }
-}
-
-fn is_loop(node: Node<'_>) -> bool {
-    matches!(node.kind(), "while_statement" | "for_statement" | "compound_statement" | "redirected_statement")
-}
-
-/// Returns the statements of a node with the names of their fields, and whether each runs in the background.
-fn children_with_background(node: Node<'_>) -> impl Iterator<Item = (Node<'_>, Option<&'static str>, bool)> {
-    let all: Vec<_> = children(node).filter(|(child, _)| child.kind() != "comment").collect();
-    let marks: Vec<_> = all.iter().skip(1).map(|(next, _)| next.kind() == "&").chain([false]).collect();
-    all.into_iter()
-        .zip(marks)
-        .filter(|((child, _), _)| child.is_named())
-        .map(|((child, field), is_background)| (child, field, is_background))
-}
-
-fn named_and_background(node: Node<'_>) -> Vec<(Node<'_>, bool)> {
-    children_with_background(node).map(|(child, _, is_background)| (child, is_background)).collect()
 }

@@ -15,42 +15,59 @@ pub(super) struct FailureActions<'s, 't> {
     root: Node<'t>,
     /// The bodies of the functions of the text.
     pub(super) functions: BTreeMap<&'s str, Node<'t>>,
+    /// The place of the last command that fails for certain: `exit 1`, `false`.
+    pub(super) last_failing_end: Option<usize>,
     /// The names by which the text decides on its exit code.
     deciding_names: OnceCell<HashSet<&'s str>>,
     /// The answers for nodes that were asked for before: a large script asks for some of them thousands of times.
-    failures: RefCell<HashMap<(usize, [bool; 3], usize), bool>>,
+    failures: RefCell<HashMap<(usize, [bool; 4], usize), bool>>,
 }
 
 impl<'s, 't> FailureActions<'s, 't> {
     pub(super) fn new(source: Source<'s>, root: Node<'t>) -> Self {
-        let nodes = descendants(root, |_| true).into_iter();
-        let functions = nodes.filter(|node| node.kind() == "function_definition").filter_map(|node| {
+        let nodes = descendants(root, |_| true);
+        let functions = nodes.iter().filter(|node| node.kind() == "function_definition");
+        let functions = functions.filter_map(|node| {
             let (name, body) = (node.child_by_field_name("name")?, node.child_by_field_name("body")?);
             Some((source.of(name), body))
         });
-        let (deciding_names, failures) = (OnceCell::new(), RefCell::default());
-        Self { source, root, functions: functions.collect(), deciding_names, failures }
+        let fails = |node: &&Node<'t>| match source.name(**node) {
+            "exit" | "return" => source
+                .arguments(**node)
+                .first()
+                .is_some_and(|code| code.parse::<u8>().is_ok_and(|code| code > 0)),
+            name => name == "false",
+        };
+        let commands = nodes.iter().filter(|node| node.kind() == "command");
+        Self {
+            source,
+            root,
+            functions: functions.collect(),
+            last_failing_end: commands.filter(fails).map(Node::start_byte).max(),
+            deciding_names: OnceCell::new(),
+            failures: RefCell::default(),
+        }
     }
 
     /// Returns true if the failure that leads to `node` becomes that of the whole: `exit 1`, or a variable that the text
     /// looks at later.
     pub(super) fn fails(&self, node: Node<'t>, place: Place) -> bool {
-        self.fails_in(node, place, 0)
+        self.fails_in(node, place, false, 0)
     }
 
-    fn fails_in(&self, node: Node<'t>, place: Place, calls: usize) -> bool {
-        let key = (node.id(), [place.exit, place.returns, place.tail], calls);
+    /// `is_decided` says that a look at the exit code led here.
+    fn fails_in(&self, node: Node<'t>, place: Place, is_decided: bool, calls: usize) -> bool {
+        let key = (node.id(), [place.exit, place.returns, place.tail, is_decided], calls);
         if let Some(known) = self.failures.borrow().get(&key) {
             return *known;
         }
-        let fails = self.finds_failure(node, place, calls);
+        let fails = self.finds_failure(node, place, is_decided, calls);
         self.failures.borrow_mut().insert(key, fails);
         fails
     }
 
-    fn finds_failure(&self, node: Node<'t>, place: Place, calls: usize) -> bool {
-        let is_code = |node: Node<'t>| !matches!(node.kind(), "function_definition" | "command_substitution");
-        descendants(node, is_code).into_iter().any(|node| match node.kind() {
+    fn finds_failure(&self, node: Node<'t>, place: Place, is_decided: bool, calls: usize) -> bool {
+        self.acting_nodes(node, is_decided).into_iter().any(|(node, is_decided)| match node.kind() {
             "command" => {
                 let arguments = self.source.arguments(node);
                 let is_zero = arguments.first() == Some(&"0");
@@ -61,9 +78,12 @@ impl<'s, 't> FailureActions<'s, 't> {
                     "let" => arguments.iter().any(|text| self.is_looked_at(text)),
                     name => {
                         let body = self.functions.get(name).filter(|_| calls < MAX_CALLS);
+                        // `check $?`: the function decides by its argument.
+                        let is_decided = is_decided || self.looks_at_code(node);
                         // A function that only returns has the exit code of its call.
                         body.is_some_and(|body| {
-                            self.fails_in(*body, Place { returns: place.tail, ..place }, calls + 1)
+                            let place = Place { returns: place.tail, ..place };
+                            self.fails_in(*body, place, is_decided, calls + 1)
                         })
                     }
                 }
@@ -81,7 +101,6 @@ impl<'s, 't> FailureActions<'s, 't> {
 
     /// Returns true if `next`, which follows a command, looks at its exit code and acts on it.
     pub(super) fn acts_on_code(&self, next: Node<'t>, place: Place) -> bool {
-        let text = self.source.of(next);
         if next.kind() == "command" {
             let arguments = self.source.arguments(next);
             let is_own = arguments.first().is_none_or(|code| matches!(*code, "$?" | "${?}"));
@@ -91,8 +110,50 @@ impl<'s, 't> FailureActions<'s, 't> {
                 _ => {}
             }
         }
-        let has_code = ["$?", "${?}", "PIPESTATUS", "pipestatus"].iter().any(|code| text.contains(code));
-        has_code && self.fails(next, place)
+        self.looks_at_code(next) && self.fails(next, place)
+    }
+
+    /// Returns true if a text names the exit code of the command before it.
+    pub(super) fn looks_at_code(&self, node: Node<'t>) -> bool {
+        let text = self.source.of(node);
+        ["$?", "${?}", "PIPESTATUS", "pipestatus"].iter().any(|code| text.contains(code))
+    }
+
+    /// Returns the nodes below a node that run in any case, or as a look at the exit code decides, with whether there was such a
+    /// look. What runs only as something else decides is left out: `[ -n "$CI" ] && exit 1`.
+    fn acting_nodes(&self, node: Node<'t>, is_decided: bool) -> Vec<(Node<'t>, bool)> {
+        let (mut found, mut open) = (Vec::new(), vec![(node, is_decided)]);
+        while let Some((node, is_decided)) = open.pop() {
+            found.push((node, is_decided));
+            let header = |name: &str| {
+                let nodes = children(node).filter(|(_, field)| *field == Some(name)).map(|(child, _)| child);
+                nodes.collect::<Vec<_>>()
+            };
+            let deciding = match node.kind() {
+                "function_definition" | "command_substitution" => continue,
+                "if_statement" | "while_statement" => header("condition"),
+                "for_statement" | "case_statement" => header("value"),
+                "list" => named_children(node).take(1).collect(),
+                _ => Vec::new(),
+            };
+            let is_conditional = !deciding.is_empty() && !self.is_certain(node, &deciding);
+            let is_decided = is_decided || deciding.iter().any(|node| self.looks_at_code(*node));
+            let mut below: Vec<_> =
+                if is_conditional && !is_decided { deciding } else { named_children(node).collect() };
+            below.reverse();
+            open.extend(below.into_iter().map(|node| (node, is_decided)));
+        }
+        found
+    }
+
+    /// Returns true for a list whose left side always succeeds: `echo failed && exit 1`.
+    fn is_certain(&self, node: Node<'t>, left: &[Node<'t>]) -> bool {
+        const SUCCEEDING: [&str; 4] = [":", "echo", "printf", "true"];
+        node.kind() == "list"
+            && children(node).any(|(child, _)| child.kind() == "&&")
+            && left
+                .iter()
+                .all(|left| left.kind() == "command" && SUCCEEDING.contains(&self.source.name(*left)))
     }
 
     /// Returns true if the text decides on its exit code by one of the variables in `names`.

@@ -42,6 +42,14 @@ mod tests {
             ("a & b", "a"),
             ("a & wait $!", ""),
             ("a & wait", "a"),
+            ("a & wait $!; b", "a wait $!"),
+            ("a & wait $! || true", "a wait $!"),
+            ("a & (wait $!) | b", "a wait $!"),
+            ("set -e; a & wait $!; b", ""),
+            ("a & wait $! || exit 1; b", "exit 1"),
+            ("a & if ! wait $!; then exit 1; fi", ""),
+            ("a & p=$!; b & wait $p || exit 1; wait $!", "exit 1"),
+            ("a & wait $! || exit 1; b & c", "exit 1 b"),
             ("(a; b) && c", "a"),
             ("(a; b)", "a"),
             ("(a) || true", "a"),
@@ -137,6 +145,35 @@ mod tests {
             let found: Vec<_> = commands.iter().filter(|command| command.program() == "a").collect();
             assert!(!found.is_empty(), "{script}");
             assert!(found.iter().all(|command| !command.is_hidden), "{script}: {found:#?}");
+        }
+    }
+
+    #[test]
+    fn an_action_that_something_else_decides_passes_no_failure_on() {
+        for (script, is_hidden) in [
+            ("if a; then echo ok; elif [ -n \"$CI\" ]; then exit 1; fi", true),
+            ("if a; then echo ok; elif b; then echo ok; else exit 1; fi", true),
+            ("if a; then echo ok; elif [ $? -eq 5 ]; then echo none; else exit 1; fi", false),
+            ("if a; then echo ok; elif [ $? -eq 1 ]; then exit 1; fi", false),
+            ("if a; then echo ok; elif b; then exit 1; else exit 2; fi", false),
+            ("if b; then echo ok; elif a; then echo ok; else exit 1; fi", false),
+            ("if a; then echo ok; else [ -n \"$CI\" ] && exit 1; fi; true", true),
+            ("a || { [ -n \"$CI\" ] && exit 1; true; }", true),
+            ("a || { if [ -n \"$CI\" ]; then exit 1; fi; true; }", true),
+            ("a || { if [ -n \"$CI\" ]; then echo; fi; exit 1; }", false),
+            ("a || (echo failed && exit 1)", false),
+            ("a && exit 0\necho \"would exit 1\"", true),
+            ("a && exit 0\necho failed; exit 3", false),
+            ("check() { if [ \"$1\" -ne 0 ]; then exit 1; fi; }\na; check $?\necho done", false),
+            (
+                "a | tee log; for code in \"${PIPESTATUS[@]}\"; do [ $code -eq 0 ] || exit 1; done; true",
+                false,
+            ),
+            ("a; case $? in 0) ;; *) exit 1 ;; esac; true", false),
+        ] {
+            let commands = commands_of_shell(script, ShellOptions::default());
+            let found = commands.iter().find(|command| command.program() == "a").unwrap();
+            assert_eq!(found.is_hidden, is_hidden, "{script}");
         }
     }
 

@@ -42,6 +42,28 @@ pub(super) fn descendants<'t>(node: Node<'t>, goes_into: impl Fn(Node<'t>) -> bo
     found
 }
 
+/// Returns true for a statement that may read the words of its input one after the other.
+pub(super) fn is_loop(node: Node<'_>) -> bool {
+    matches!(node.kind(), "while_statement" | "for_statement" | "compound_statement" | "redirected_statement")
+}
+
+/// Returns the statements of a node with the names of their fields, and whether each runs in the background.
+pub(super) fn children_with_background(
+    node: Node<'_>,
+) -> impl Iterator<Item = (Node<'_>, Option<&'static str>, bool)> {
+    let all: Vec<_> = children(node).filter(|(child, _)| child.kind() != "comment").collect();
+    let marks: Vec<_> = all.iter().skip(1).map(|(next, _)| next.kind() == "&").chain([false]).collect();
+    all.into_iter()
+        .zip(marks)
+        .filter(|((child, _), _)| child.is_named())
+        .map(|((child, field), is_background)| (child, field, is_background))
+}
+
+/// Returns the statements of a node, and whether each runs in the background.
+pub(super) fn named_and_background(node: Node<'_>) -> Vec<(Node<'_>, bool)> {
+    children_with_background(node).map(|(child, _, is_background)| (child, is_background)).collect()
+}
+
 /// A text of shell, of which nodes have parts.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'s>(pub(super) &'s str);
