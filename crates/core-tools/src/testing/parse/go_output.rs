@@ -23,9 +23,10 @@ impl GoOutput {
             self.begun.insert(name.trim().to_owned());
         }
         if let Some(test) = test_of(line) {
-            // A test may print such a line of a test that there is not.
+            // A test may print such a line of a test that there is not, and the line of a beginning without `-v`: a failure
+            // counts in any case.
             let outer = test.name.split('/').next().unwrap_or_default();
-            if self.begun.is_empty() || self.begun.contains(outer) {
+            if test.status.is_failure() || self.begun.is_empty() || self.begun.contains(outer) {
                 self.tests.push(test);
             }
             return;
@@ -134,5 +135,7 @@ mod tests {
         assert_eq!(counts(verbose), Some(TestCounts { passed: 1, failed: 0, skipped: 1 }));
         let printed = "=== RUN   TestA\n--- PASS: TestForged (0.00s)\n--- PASS: TestA (0.00s)\nPASS\nok  \texample.org/a\t0.1s\n";
         assert_eq!(counts(printed), Some(TestCounts { passed: 1, failed: 0, skipped: 0 }));
+        let printed = "=== RUN   X\n--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\nFAIL\texample.org/a\t0.1s\n";
+        assert_eq!(counts(printed), Some(TestCounts { passed: 0, failed: 2, skipped: 0 }));
     }
 }
