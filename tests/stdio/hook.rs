@@ -160,6 +160,7 @@ fn what_clients_load_by_themselves_is_changed_by_no_line_and_no_tool() {
     let home = tempfile::tempdir().unwrap();
     let project = project(home.path());
     project.write(".claude/commands/there.md", "there");
+    project.write(".claude/commands/stays.md", "stays");
     check(
         &project,
         home.path(),
@@ -411,7 +412,8 @@ fn a_person_may_agree_to_a_line_that_changes_a_plug_in_and_exec_then_keeps_that_
     project.write(".claude/commands/there.md", "there");
     project.write(
         "other.sh",
-        "mkdir -p .vscode; echo evil > .opencode/plugin/new.js; echo evil > .vscode/tasks.json\n",
+        "mkdir -p .vscode; echo evil > .opencode/plugin/new.js; echo evil > .vscode/tasks.json
+         echo evil > .claude/commands/evil.md; echo evil > .claude/commands/stays.md\n",
     );
     std::fs::create_dir_all(project.join(".opencode/plugin")).unwrap();
     let line = "echo new > .claude/commands/new.md; rm .claude/commands/there.md; cp src/a.rs .claude/agents; sh other.sh";
@@ -431,6 +433,8 @@ fn a_person_may_agree_to_a_line_that_changes_a_plug_in_and_exec_then_keeps_that_
     // The line did not name these, so nobody has agreed to them.
     assert!(!project.join(".opencode/plugin/new.js").exists(), "{output:?}");
     assert!(!project.join(".vscode/tasks.json").exists(), "{output:?}");
+    assert!(!project.join(".claude/commands/evil.md").exists(), "{output:?}");
+    assert_eq!(project.read(".claude/commands/stays.md"), "stays", "{output:?}");
     // Nobody's word opens what decides about the agent.
     let mut command = careful(&project, home.path());
     command.args(["hook", "test", "claude"]);

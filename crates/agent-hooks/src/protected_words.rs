@@ -78,6 +78,14 @@ const READING_GIT_COMMANDS: [&str; 26] = [
 /// Programs that take away a folder with everything in it.
 const REMOVERS: [&str; 3] = ["rm", "rmdir", "unlink"];
 
+/// A protected file or folder that a word reaches.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct ReachedPath {
+    protected: PathBuf,
+    /// The part of the protected folder that the word names, or the protected file.
+    named: PathBuf,
+}
+
 impl Judgement<'_> {
     /// Refuses a program that is given a word which is a protected file or a folder above one, or could be. `folders` are
     /// those in which a relative path may begin. Returns the words that only reach what a person's word opens.
@@ -102,7 +110,7 @@ impl Judgement<'_> {
                     Some(folders) => folders.iter().map(|folder| pattern.in_folder(Some(folder))).collect(),
                     None => vec![pattern.in_folder(None)],
                 };
-                let reached: BTreeSet<PathBuf> =
+                let reached: BTreeSet<ReachedPath> =
                     places.iter().flat_map(|place| self.reached(place, is_remover)).collect();
                 if !reached.is_empty() {
                     let text = &word.text;
@@ -117,10 +125,11 @@ impl Judgement<'_> {
                         )
                     };
                     let denial = denied("protected files", reason);
-                    if !reached.iter().all(|path| self.is_opened_by_a_person(path)) {
+                    if !reached.iter().all(|reached| self.is_opened_by_a_person(&reached.protected)) {
                         return Err(denial);
                     }
-                    openings.push(PersonalOpening::new(denial, text, reached.into_iter().collect()));
+                    let paths = reached.into_iter().map(|reached| reached.named).collect();
+                    openings.push(PersonalOpening::new(denial, text, paths));
                 }
             }
         }
@@ -134,11 +143,14 @@ impl Judgement<'_> {
 
     /// Returns the protected files that a path of this pattern is, or that lie in the folder that it is, unless that is above a
     /// root.
-    fn reached(&self, pattern: &WordPattern, is_remover: bool) -> Vec<PathBuf> {
+    fn reached(&self, pattern: &WordPattern, is_remover: bool) -> Vec<ReachedPath> {
         let text = pattern.text();
         // What only the run knows is judged by the rest of the word; `exec` undoes what a line does in such a folder.
         let start = pattern.literal_start();
-        let around = self.protected_folders.iter().filter(|folder| Path::new(&start).starts_with(folder));
+        let start = Path::new(&start);
+        let around = self.protected_folders.iter().filter(|folder| start.starts_with(folder));
+        // A person who agrees to one file of a folder has not agreed to the others.
+        let around = around.map(|folder| ReachedPath { protected: folder.clone(), named: start.to_owned() });
         let named = self.protected_paths().iter().filter(|protected| {
             if protected.is_above_root && !is_remover {
                 return false;
@@ -151,7 +163,8 @@ impl Judgement<'_> {
             let must_exist = pattern.is_glob() || protected.is_above_root;
             is_named && (!must_exist || self.may_exist(&protected.file))
         });
-        around.chain(named.map(|protected| &protected.file)).cloned().collect()
+        let named = named.map(|protected| protected.file.clone());
+        around.chain(named.map(|file| ReachedPath { named: file.clone(), protected: file })).collect()
     }
 
     fn protected_paths(&self) -> &[ProtectedPath] {

@@ -88,14 +88,15 @@ fn authorities(text: &str) -> impl Iterator<Item = (&str, u16)> {
         let rest = text.get(colon + 1..)?;
         // Readers of URLs take any number of slashes in either direction, or none.
         let rest = rest.trim_start_matches(['/', '\\']);
+        // A host may have quotation marks, brackets and commas: a client connects to what stands behind them too.
         let end = rest.find(|character: char| {
-            matches!(character, '/' | '\\' | '?' | '#' | '"' | '\'' | '<' | '>' | '`' | ')' | ',')
+            matches!(character, '/' | '\\' | '?' | '#' | '<' | '>')
                 || character.is_whitespace()
                 || character.is_control()
         });
         let authority = rest.get(..end.unwrap_or(rest.len()))?;
         // The end of a sentence. A text such as `http: see below` is no URL.
-        let authority = authority.trim_end_matches(['.', ';', '!']);
+        let authority = authority.trim_end_matches(['.', ';', '!', ',', ')', '"', '\'', '`']);
         (!authority.is_empty()).then_some((authority, *port))
     })
 }
@@ -151,6 +152,11 @@ mod tests {
             "https:/other.example",
             "https://%64ocs.example",
             "https://0x7f.1",
+            "https://docs.example,.other.example/",
+            "https://docs.example'.other.example",
+            "https://docs.example`.other.example",
+            "https://docs.example).other.example",
+            "https://docs.example\".other.example",
             "https://docs.example:port",
             "docs.example",
             "file:///etc/passwd",
@@ -164,6 +170,7 @@ mod tests {
     fn each_url_in_a_text_counts_and_a_search_names_none() {
         let prompt = |text: &str| check(&json!({ "prompt": text }), &["docs.example", "[::1]:8080"]);
         assert_eq!(prompt("Read (https://docs.example/a), and http://[::1]:8080."), Ok(()));
+        assert_eq!(prompt("Read 'https://docs.example', `https://docs.example` and \"https://docs.example\"."), Ok(()));
         let refused = prompt("Read https://docs.example and http://other.example, please").unwrap_err();
         assert_eq!(refused.to_string(), "`other.example:80` is not in this role's hosts");
         assert_eq!(check(&json!({"query": "weather"}), &["docs.example"]), Err(WebRefusal::NoUrl));

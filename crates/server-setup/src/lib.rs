@@ -10,7 +10,6 @@
 pub mod approvals;
 pub mod audit;
 mod broad_root;
-#[cfg(feature = "hooks")]
 pub mod client_settings;
 #[cfg(all(feature = "hooks", unix))]
 pub mod codex_executor;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use core_tools::workspace::Workspace;
 use role_policy::source::MARKER_NAMES;
 
-#[cfg(feature = "hooks")]
 use crate::client_settings;
 use crate::config::Setting;
 use crate::error::Error;
@@ -56,7 +55,6 @@ pub fn protected(settings: &Settings) -> Vec<PathBuf> {
         files.extend(MARKER_NAMES.iter().map(|name| folder.join(name)));
         files.push(folder.join(role_policy::source::SESSION_MARKER_NAME));
     }
-    #[cfg(feature = "hooks")]
     files.extend(client_settings::installed_settings(&settings.roots));
     with_real_paths(files)
 }

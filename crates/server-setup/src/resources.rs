@@ -1,6 +1,5 @@
 //! The parts that toolsets are built from: the runner of programs and the workspace.
 
-#[cfg(feature = "hooks")]
 use crate::client_settings;
 use crate::config::FILE_NAME;
 use crate::error::Error;
@@ -44,21 +43,16 @@ pub fn workspace(settings: &Settings) -> Result<Workspace, Error> {
 /// # Errors
 /// One of them is no folder.
 pub fn workspace_of(settings: &Settings, roots: &[PathBuf]) -> Result<Workspace, Error> {
-    let workspace = workspace_without_client_folders(settings, roots)?;
-    #[cfg(feature = "hooks")]
+    let mut workspace = workspace_without_client_folders(settings, roots)?;
     if client_settings::is_hook_installed(roots) {
-        return Ok(workspace
+        workspace = workspace
             .protect(client_settings::loaded_files(roots))
-            .protect_folders(client_settings::loaded_folders(roots)));
+            .protect_folders(client_settings::loaded_folders(roots));
     }
     // The next start of a client would run what a caller has written there.
-    #[cfg(feature = "hooks")]
-    let workspace = {
-        let mut files = client_settings::all_project_settings(roots);
-        files.extend(client_settings::loaded_files(roots));
-        workspace.protect_from_restricted(files, client_settings::loaded_folders(roots))
-    };
-    Ok(workspace)
+    let mut files = client_settings::all_project_settings(roots);
+    files.extend(client_settings::loaded_files(roots));
+    Ok(workspace.protect_from_restricted(files, client_settings::loaded_folders(roots)))
 }
 
 /// Opens `roots` as [`workspace_of`] does, and leaves unprotected what clients load by themselves: a caller who may do
@@ -79,4 +73,30 @@ pub(crate) fn workspace_without_client_folders(
 /// Returns the home folder of the user that the server runs as.
 fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read_settings;
+
+    // `.ci/run features` checks that this does not depend on the feature `hooks`, which `mcp-http` is built without.
+    #[test]
+    fn what_clients_load_is_protected_from_restricted_callers_in_every_build() {
+        let project = tempfile::tempdir().unwrap();
+        let settings = read_settings::defaults(Program::new("demo", "0.1.0")).unwrap();
+        let workspace = workspace_of(&settings, &[project.path().to_owned()]).unwrap().restricted();
+        for path in [
+            ".mcp.json",
+            ".claude/settings.json",
+            ".vscode/tasks.json",
+            ".envrc",
+            ".claude/skills/a/SKILL.md",
+        ] {
+            let written = workspace.locate(&project.path().join(path)).unwrap().write(b"evil");
+            assert!(written.is_err(), "{path}");
+            assert!(!project.path().join(path).exists(), "{path}");
+        }
+        workspace.locate(&project.path().join("src/a.rs")).unwrap().write(b"fine").unwrap();
+    }
 }

@@ -39,16 +39,18 @@ struct SettingsFile {
 
 impl SettingsSnapshot {
     /// Reads the files. A file that cannot be read is left out, and so are the files and folders that clients load by
-    /// themselves and that a person has `opened` for the command, wholly or in part.
+    /// themselves and that a person has `opened` for the command. Of a folder in which single paths are opened, the other
+    /// paths are read.
     pub fn take(roots: &[PathBuf], opened: &[PathBuf]) -> Self {
         let mut links = LinkStates::default();
         // A workspace of its own: the one of the tools protects these files from being written back, too.
         let Ok(workspace) = Workspace::new(roots) else {
             return Self { links, files: Vec::new(), folders: Vec::new() };
         };
+        let opened = opened_places(&workspace, opened);
         let is_opened = |root: &PathBuf, name: &str| {
             let places = [Some(root.join(name)), root.canonicalize().ok().map(|root| root.join(name))];
-            places.iter().flatten().any(|place| opened.iter().any(|path| path.starts_with(place)))
+            places.iter().flatten().any(|place| opened.contains(place))
         };
         let settings: BTreeSet<&str> =
             HookClient::ALL.into_iter().flat_map(HookInstallation::project_settings).copied().collect();
@@ -83,7 +85,11 @@ impl SettingsSnapshot {
             let Some(real) = without_links(&workspace, &named) else { continue };
             // A link to a whole root would undo all that the command was run for.
             if !real.relative().as_os_str().is_empty() {
-                taken.push(LoadedFolder::take(named, real));
+                let places = [named.to_absolute(), real.to_absolute()];
+                let beneath = |path: &PathBuf| {
+                    places.iter().find_map(|place| path.strip_prefix(place).ok()).map(Path::to_owned)
+                };
+                taken.push(LoadedFolder::take(named, real, opened.iter().filter_map(beneath).collect()));
             }
         }
         Self { links, files, folders: taken }
@@ -114,6 +120,15 @@ impl SettingsSnapshot {
         }
         changes.into_list()
     }
+}
+
+/// Returns the paths that are opened, each as it was written and as it is without links in the folders above it.
+fn opened_places(workspace: &Workspace, opened: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let without_links = |path: &PathBuf| {
+        let located = workspace.locate(path).ok()?;
+        Some(located.parent()?.without_links().ok()?.join(located.relative().file_name()?))
+    };
+    opened.iter().cloned().chain(opened.iter().filter_map(without_links)).collect()
 }
 
 impl SettingsFile {

@@ -1,6 +1,6 @@
 //! The file of tokens.
 
-use super::bearer::TokenId;
+use super::bearer::{TokenHash, TokenId};
 use crate::atomic_file;
 use crate::console_output::name;
 use serde::{Deserialize, Serialize};
@@ -8,6 +8,7 @@ use server_setup::trusted_text;
 use std::collections::HashSet;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The contents of the file.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -50,7 +51,6 @@ impl TokenFile {
             }
             self.revoked.push(RevokedEntry { name, id, hash, at: now });
         }
-        self.forget_revoked(now);
         is_there
     }
 
@@ -63,6 +63,13 @@ impl TokenFile {
 }
 
 impl RevokedEntry {
+    /// Returns true if the entry is one that a revocation writes.
+    fn is_wellformed(&self) -> bool {
+        is_name(&self.name)
+            && TokenId(self.id.clone()).is_wellformed()
+            && TokenHash::parse(&self.hash).is_some()
+    }
+
     /// Returns true until the time is over for which a revoked token is remembered.
     pub(crate) fn is_remembered(&self, now: u64) -> bool {
         now.saturating_sub(self.at) < REVOKED_KEPT
@@ -173,7 +180,19 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<TokenFile, TokenFileError
         let source = TokenProblem::Version(version);
         return Err(TokenFileError::Content { path: path.to_owned(), source });
     }
-    let file: TokenFile = toml::from_str(text).map_err(syntax)?;
+    let mut file: TokenFile = toml::from_str(text).map_err(syntax)?;
+    // A damaged one opens nothing. To refuse the file would keep the tokens in use that the next revocation takes away.
+    file.revoked.retain(|revoked| {
+        let is_wellformed = revoked.is_wellformed();
+        if !is_wellformed {
+            tracing::warn!(
+                "{}: the entry of the revoked token `{}` is damaged and left out",
+                path.display(),
+                revoked.name.escape_debug()
+            );
+        }
+        is_wellformed
+    });
     match check(&file) {
         Ok(()) => Ok(file),
         Err(source) => Err(TokenFileError::Content { path: path.to_owned(), source }),
@@ -212,12 +231,7 @@ fn check(file: &TokenFile) -> Result<(), TokenProblem> {
             return Err(TokenProblem::RelativeRoot { root: root.clone(), token: name() });
         }
     }
-    // A name may be there twice here: each token has two secrets at most, and a new one may have the name of an old one.
-    for revoked in &file.revoked {
-        if !is_name(&revoked.name) || !TokenId(revoked.id.clone()).is_wellformed() {
-            return Err(TokenProblem::Name(revoked.name.clone()));
-        }
-    }
+    // A revoked name may be there twice: each token has two secrets at most, and a new one may have the name of an old one.
     Ok(())
 }
 
@@ -282,6 +296,7 @@ fn change_text<E: From<TokenFileError>>(
         _ => read(path)?,
     };
     change(&mut file)?;
+    file.forget_revoked(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()));
     let needs_new = |token: &TokenEntry| token.previous.is_some() || token.remote.is_some();
     file.version = match file.tokens.iter().any(needs_new) {
         _ if !file.revoked.is_empty() => VERSION,
@@ -314,10 +329,54 @@ mod tests {
         assert_eq!((file.tokens.len(), file.revoked.len()), (MAX_REVOKED + 1, 1));
         // 90 days later the first is forgotten.
         assert!(file.revoke("t1", 91 * day));
+        file.forget_revoked(91 * day);
         let names = |file: &TokenFile| file.revoked.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
         assert_eq!(names(&file), ["t1"]);
         (2..=MAX_REVOKED + 1).for_each(|number| assert!(file.revoke(&format!("t{number}"), 91 * day)));
+        file.forget_revoked(91 * day);
         assert_eq!((file.tokens.len(), file.revoked.len()), (0, MAX_REVOKED));
         assert_eq!(names(&file).first().map(String::as_str), Some("t2"));
+    }
+
+    /// The text of a file with one token and the revoked entries `revoked`.
+    fn file_with(revoked: &str) -> String {
+        let token = format!(
+            "[[token]]\nname = \"live\"\nid = \"{:012}\"\nhash = \"sha256:{:064}\"\nrole = \"dev\"\ncreated = 1\n",
+            1, 1
+        );
+        format!("version = 3\n{token}{revoked}")
+    }
+
+    fn revoked(name: &str, id: &str, hash: &str, at: u64) -> String {
+        format!("[[revoked]]\nname = \"{name}\"\nid = \"{id}\"\nhash = \"{hash}\"\nat = {at}\n")
+    }
+
+    #[test]
+    fn a_damaged_entry_of_a_revoked_token_is_left_out_and_the_tokens_are_read() {
+        let (id, hash) = (format!("{:012}", 2), format!("sha256:{:064}", 2));
+        let text = file_with(
+            &[
+                revoked("damaged", &id, "no hash", 1),
+                revoked("damaged", "no/id", &hash, 1),
+                revoked("no name", &id, &hash, 1),
+                revoked("gone", &id, &hash, 1),
+            ]
+            .concat(),
+        );
+        let file = parse(Path::new("tokens.toml"), &text).unwrap();
+        let names = |file: &TokenFile| file.revoked.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        assert_eq!((file.tokens.len(), names(&file)), (1, vec!["gone".to_owned()]));
+    }
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test reads the operator's file")]
+    fn each_change_forgets_old_revocations_so_that_an_older_program_can_read_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens.toml");
+        let old = revoked("gone", &format!("{:012}", 2), &format!("sha256:{:064}", 2), 1);
+        atomic_file::replace(&path, file_with(&old).as_bytes()).unwrap();
+        change::<TokenFileError>(&path, |_| Ok(())).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("version = 1") && text.contains("live") && !text.contains("gone"), "{text}");
     }
 }

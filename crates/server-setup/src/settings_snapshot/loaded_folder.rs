@@ -32,6 +32,8 @@ pub(super) struct LoadedFolder {
     entries: BTreeMap<PathBuf, LoadedEntry>,
     /// False if it has more names than can be kept: then only what was kept is put back, and nothing is removed.
     has_all_names: bool,
+    /// The paths beneath it that a person has opened for the command. These and everything beneath them stay as they are.
+    opened: Vec<PathBuf>,
 }
 
 /// A name in such a folder.
@@ -44,8 +46,8 @@ enum LoadedEntry {
 }
 
 impl LoadedFolder {
-    pub(super) fn take(named: ConfinedPath, real: ConfinedPath) -> Self {
-        let mut folder = Self { named, real, entries: BTreeMap::new(), has_all_names: true };
+    pub(super) fn take(named: ConfinedPath, real: ConfinedPath, opened: Vec<PathBuf>) -> Self {
+        let mut folder = Self { named, real, entries: BTreeMap::new(), has_all_names: true, opened };
         folder.read_entries();
         if !folder.has_all_names {
             tracing::warn!(
@@ -90,7 +92,7 @@ impl LoadedFolder {
     pub(super) fn restore(&self, changes: &mut UndoneChanges) {
         if self.named.relative() != self.real.relative() && is_there_without_links(&self.named) {
             // It stands where a link of the user was.
-            remove_new(&self.named, &BTreeMap::new(), changes);
+            remove_new(&self.named, |_| false, changes);
         }
         if is_link(&self.real) {
             // It led nowhere before, or it would have been followed.
@@ -100,12 +102,16 @@ impl LoadedFolder {
             return;
         }
         if self.has_all_names {
-            remove_new(&self.real, &self.entries, changes);
+            remove_new(&self.real, |name| self.entries.contains_key(name) || self.is_opened(name), changes);
         }
-        for (name, entry) in &self.entries {
+        for (name, entry) in self.entries.iter().filter(|(name, _)| !self.is_opened(name)) {
             let Ok(path) = self.real.join(name.as_os_str()) else { continue };
             entry.restore(&path, changes);
         }
+    }
+
+    fn is_opened(&self, name: &Path) -> bool {
+        self.opened.iter().any(|opened| name.starts_with(opened))
     }
 }
 
@@ -146,8 +152,8 @@ impl LoadedEntry {
     }
 }
 
-/// Removes what is in `top` and not among `kept`. No link is followed, and only a limited number of names is in memory.
-fn remove_new(top: &ConfinedPath, kept: &BTreeMap<PathBuf, LoadedEntry>, changes: &mut UndoneChanges) {
+/// Removes what is in `top` and does not stay, by its path beneath `top`. No link is followed, and only a limited number of names is in memory.
+fn remove_new(top: &ConfinedPath, stays: impl Fn(&Path) -> bool, changes: &mut UndoneChanges) {
     let mut pending = vec![PathBuf::new()];
     while let Some(relative) = pending.pop() {
         loop {
@@ -158,7 +164,7 @@ fn remove_new(top: &ConfinedPath, kept: &BTreeMap<PathBuf, LoadedEntry>, changes
                 let name = relative.join(&entry.name);
                 if entry.kind == PathKind::Directory {
                     folders.push(name);
-                } else if !kept.contains_key(&name) {
+                } else if !stays(&name) {
                     new.push(entry.name);
                 }
                 if new.len() == BATCH || folders.len() == MAX_PENDING {

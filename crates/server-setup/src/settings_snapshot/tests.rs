@@ -188,3 +188,37 @@ fn a_large_folder_takes_no_protection_from_another() {
     assert_eq!(project.text(".windsurf/workflows/a.md").unwrap(), "a");
     assert_eq!(project.text(".windsurf/workflows/new.md"), None);
 }
+
+#[test]
+fn an_opened_file_opens_no_other_one_of_its_folder() {
+    let project = Project::new(&[(".claude/commands/a.md", "a"), (".claude/commands/b.md", "b")]);
+    let opened = [".claude/commands/a.md", ".claude/commands/new.md", ".claude/agents", ".envrc"];
+    let opened = opened.map(|path| project.path(path));
+    let snapshot = SettingsSnapshot::take(&[project.folder.path().to_owned()], &opened);
+    for path in ["commands/a.md", "commands/b.md", "commands/new.md", "commands/evil.md", "agents/x/new.md"] {
+        project.write(&format!(".claude/{path}"), "changed");
+    }
+    project.write(".envrc", "changed");
+    assert_eq!(paths(&snapshot.restore()), [".claude/commands/evil.md", ".claude/commands/b.md"]);
+    for path in [".claude/commands/a.md", ".claude/commands/new.md", ".claude/agents/x/new.md", ".envrc"] {
+        assert_eq!(project.text(path).unwrap(), "changed", "{path}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_opened_file_is_found_behind_links_of_the_user() {
+    let project = Project::new(&[("own/commands/a.md", "a"), ("own/b.md", "b")]);
+    project.link("../own/commands", ".claude/commands");
+    project.link("../b.md", "own/commands/b.md");
+    let opened = [".claude/commands/a.md", ".claude/commands/b.md"].map(|path| project.path(path));
+    let snapshot = SettingsSnapshot::take(&[project.folder.path().to_owned()], &opened);
+    project.write("own/commands/a.md", "changed");
+    fs::remove_file(project.path("own/commands/b.md")).unwrap();
+    project.write("own/commands/b.md", "changed");
+    project.write("own/commands/evil.md", "evil");
+    assert_eq!(paths(&snapshot.restore()).len(), 1);
+    assert_eq!(project.text(".claude/commands/a.md").unwrap(), "changed");
+    assert_eq!(project.text(".claude/commands/b.md").unwrap(), "changed");
+    assert_eq!(project.text("own/commands/evil.md"), None);
+}

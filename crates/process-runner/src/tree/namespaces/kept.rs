@@ -13,8 +13,12 @@ use crate::network_namespace::NetworkNamespace;
 use crate::tree::NamespaceHandle;
 use crate::tree::resource_control::NamespaceLimit;
 
-/// The most sets that are kept. The oldest that are not in use make room.
-const MAX_KEPT: usize = 32;
+/// The most sets that are kept of one owner. The oldest of the owner that are not in use make room, so that no owner takes
+/// the files in `/tmp` from another one.
+const MAX_OF_OWNER: usize = 16;
+
+/// The most sets that are kept of all owners together. The oldest that are not in use make room.
+const MAX_KEPT: usize = 256;
 
 /// The caller who alone uses a set of namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -123,7 +127,9 @@ pub(in crate::tree) fn prepared(
         }
     };
     drop(made);
-    remove_unused();
+    let removed = excess(&mut kept(), owner.name.as_deref());
+    // Outside the lock, because the end of a set takes a while.
+    drop(removed);
     Ok(namespaces)
 }
 
@@ -142,8 +148,11 @@ fn memory_for(
         let of_owner = |kept: &&KeptNamespaces| kept.owner.name == owner.name;
         let used: u64 = kept.iter().filter(of_owner).map(|kept| kept.memory_bytes).sum();
         let share = budget.saturating_sub(used) / 2;
-        let unused = || kept.iter().position(|kept| kept.owner.name == owner.name && kept.is_unused());
-        match unused().filter(|_| share < budget / SMALLEST_SHARE) {
+        if share >= budget / SMALLEST_SHARE {
+            return share;
+        }
+        // A walk through all processes for each set.
+        match kept.iter().position(|kept| kept.owner.name == owner.name && kept.is_unused()) {
             Some(index) => removed.push(kept.remove(index)),
             None => return share,
         }
@@ -183,17 +192,19 @@ pub(crate) fn freeze_namespace(init: Pid) -> Option<FrozenNamespace> {
     Some(FrozenNamespace(namespaces))
 }
 
-/// Drops the oldest sets that nothing uses, if there are too many.
-fn remove_unused() {
+/// Takes the oldest sets that nothing uses out of `kept`, if the owner `name` or all owners together have too many.
+fn excess(kept: &mut Vec<KeptNamespaces>, name: Option<&str>) -> Vec<KeptNamespaces> {
     let mut removed = Vec::new();
-    let mut kept = kept();
+    let is_its = |kept: &KeptNamespaces| kept.owner.name.as_deref() == name;
+    while kept.iter().filter(|kept| is_its(kept)).count() > MAX_OF_OWNER {
+        let Some(index) = kept.iter().position(|kept| is_its(kept) && kept.is_unused()) else { break };
+        removed.push(kept.remove(index));
+    }
     while kept.len() > MAX_KEPT {
         let Some(index) = kept.iter().position(KeptNamespaces::is_unused) else { break };
         removed.push(kept.remove(index));
     }
-    drop(kept);
-    // Outside the lock, because the end of a set takes a while.
-    drop(removed);
+    removed
 }
 
 /// Drops the sets that were made inside `outer` and that nothing uses.
@@ -213,5 +224,44 @@ impl KeptNamespaces {
         }
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.as_ref().is_none_or(|namespaces| Arc::strong_count(namespaces) == 1 && !namespaces.is_occupied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set_of(name: &str) -> KeptNamespaces {
+        let owner = NamespaceOwner { name: Some(name.into()), memory_bytes: None };
+        KeptNamespaces {
+            grants: Vec::new(),
+            identities: Vec::new(),
+            network: false,
+            writable_proc: false,
+            private_temp: true,
+            limit: None,
+            outer: None,
+            owner,
+            memory_bytes: 0,
+            made: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn a_caller_with_many_sets_takes_none_from_another() {
+        let mut kept: Vec<_> = (0..100).map(|number| set_of(&format!("caller-{number}"))).collect();
+        assert!(excess(&mut kept, Some("caller-99")).is_empty());
+        kept.extend((0..MAX_OF_OWNER).map(|_| set_of("caller-0")));
+        let in_use = Arc::clone(&kept[0].made);
+        let removed = excess(&mut kept, Some("caller-0"));
+        assert_eq!((removed.len(), kept.len()), (1, 99 + MAX_OF_OWNER));
+        assert_eq!(removed[0].owner.name.as_deref(), Some("caller-0"));
+        assert!(Arc::ptr_eq(&kept[0].made, &in_use));
+        drop(in_use);
+        kept.extend((100..=MAX_KEPT).map(|number| set_of(&format!("caller-{number}"))));
+        let all = kept.len();
+        let removed = excess(&mut kept, Some("caller-100"));
+        assert_eq!((removed.len(), kept.len()), (all - MAX_KEPT, MAX_KEPT));
+        assert_eq!(removed[0].owner.name.as_deref(), Some("caller-0"));
     }
 }

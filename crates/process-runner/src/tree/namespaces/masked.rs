@@ -15,7 +15,8 @@ use crate::tree::child::set_mount_attributes;
 /// The folder whose files have modes that keep them from other users than root.
 const CONFIGURATION: &str = "/etc";
 
-/// The most entries that are looked at, and the deepest folder.
+/// The most entries that are looked at, and the deepest folder. Programs get an empty folder in the place of each folder
+/// beyond.
 const MAX_ENTRIES: usize = 20_000;
 const MAX_DEPTH: usize = 8;
 
@@ -53,8 +54,7 @@ fn collect(path: &Path, depth: usize, meant: &[&AccessGrant], left: &mut usize, 
     if meant.iter().any(|grant| path.starts_with(&grant.path)) {
         return;
     }
-    let Some(rest) = left.checked_sub(1) else { return };
-    *left = rest;
+    *left = left.saturating_sub(1);
     let Ok(metadata) = path.symlink_metadata() else { return };
     if metadata.is_file() && metadata.mode() & OTHERS_READ == 0 {
         found.push(MaskedPath { path: path.to_owned(), is_folder: false });
@@ -63,13 +63,14 @@ fn collect(path: &Path, depth: usize, meant: &[&AccessGrant], left: &mut usize, 
         return;
     }
     let leads_to_grant = meant.iter().any(|grant| grant.path.starts_with(path));
-    if metadata.mode() & OTHERS_ENTER != OTHERS_ENTER && !leads_to_grant {
+    // A folder that nobody looks into could hold a file of root.
+    let is_beyond = depth == 0 || *left == 0;
+    if (is_beyond || metadata.mode() & OTHERS_ENTER != OTHERS_ENTER) && !leads_to_grant {
         found.push(MaskedPath { path: path.to_owned(), is_folder: true });
         return;
     }
-    let Some(depth) = depth.checked_sub(1) else { return };
     for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-        collect(&entry.path(), depth, meant, left, found);
+        collect(&entry.path(), depth.saturating_sub(1), meant, left, found);
     }
 }
 
@@ -92,4 +93,38 @@ pub(super) fn mount(root: BorrowedFd<'_>, masked: &[MaskedPath]) -> io::Result<(
     }
     unlinkat(root, EMPTY_FILE, AtFlags::empty())?;
     Ok(unlinkat(root, EMPTY_FOLDER, AtFlags::REMOVEDIR)?)
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tests make the files of a system")]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_is_too_much_or_too_deep_to_be_looked_at_is_masked() {
+        let system = tempfile::tempdir().unwrap();
+        fs::set_permissions(system.path(), Permissions::from_mode(0o755)).unwrap();
+        let private: Vec<PathBuf> =
+            ["a/secret", "b/secret", "c/d/e/f/secret", "secret"].map(|path| system.path().join(path)).into();
+        for path in &private {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "secret").unwrap();
+            fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
+        }
+        for folder in ["a", "b", "c", "c/d", "c/d/e", "c/d/e/f"] {
+            fs::set_permissions(system.path().join(folder), Permissions::from_mode(0o755)).unwrap();
+        }
+        for (entries, depth) in [(1000, 8), (1000, 1), (1000, 3), (2, 8), (4, 8), (6, 2)] {
+            let mut found = Vec::new();
+            collect(system.path(), depth, &[], &mut { entries }, &mut found);
+            for path in &private {
+                let is_masked = found.iter().any(|masked| path.starts_with(&masked.path));
+                assert!(is_masked, "{entries} entries, {depth} folders: {path:?} in {found:?}");
+            }
+            let masks_all = found.iter().any(|masked| masked.path == system.path());
+            assert!(!masks_all, "{entries} entries, {depth} folders: {found:?}");
+        }
+    }
 }
