@@ -1,6 +1,6 @@
 //! The effect that a failure has where a shell acts on it: `|| exit 1`, `|| failed=1`, `else return 1`.
 
-use super::exit_flow::Place;
+use super::place::Place;
 use super::words::{Source, children, descendants, named_children};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
