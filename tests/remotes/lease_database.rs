@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(25);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Servers with one database, and an engine of files that all of them use.
 struct Replicas {
@@ -23,7 +23,7 @@ impl Replicas {
         // What is made for `slow` is never finished.
         let create = "touch \"$0\"; test \"$1\" != slow || sleep 60";
         let text = format!(
-            "[http]\naudit_database = \"{database}\"\nlease_database = true\nlease_silence_ms = 5000\n\
+            "[http]\naudit_database = \"{database}\"\nlease_database = true\nlease_silence_ms = 15000\n\
              [remotes.box]\nconnect = ['sh', '-c', 'test -e \"$0\" && exec {program} remote-server', '{made}/{{lease}}']\n\
              create = ['sh', '-c', '{create}', '{made}/{{lease}}', '{{caller}}']\ndestroy = ['rm', '-f', '{made}/{{lease}}']\n\
              list = ['ls', '{made}']\nroots = ['{root}']\n",

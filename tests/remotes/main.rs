@@ -11,6 +11,7 @@
     reason = "calls read better with a `json!` than with a reference to one"
 )]
 
+#[cfg(feature = "stress")]
 mod agent_task;
 mod callers;
 mod calls;

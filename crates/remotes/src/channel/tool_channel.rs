@@ -146,7 +146,10 @@ impl Channel {
         starts_background: bool,
     ) -> Result<Map<String, Value>, Error> {
         if starts_background {
-            self.watch().await;
+            tokio::select! {
+                () = self.watch() => {}
+                () = cancel.cancelled() => return Err(Error::Cancelled),
+            }
         }
         // Room in the queue first: once it is there, sending cannot be interrupted halfway.
         let room = tokio::select! {
@@ -199,5 +202,30 @@ impl Drop for Channel {
     fn drop(&mut self) {
         self.pending.close("it is not needed any more");
         self.closing.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::writer::MAX_LINES;
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_call_that_starts_a_command_is_cancelled_while_the_queue_is_full() {
+        let pending = Arc::new(PendingCalls::new(tokio::sync::watch::Sender::default()));
+        let (lines, _queued) = Lines::new();
+        let (cancellations, _cancelled) = mpsc::unbounded_channel();
+        let tokens = (CancellationToken::new(), CancellationToken::new());
+        let channel = Channel::new(pending, lines, cancellations, tokens, OpenAnswer::default(), "test");
+        for _ in 0..MAX_LINES {
+            channel.lines.room().await.unwrap().send(NO_CALL, Vec::new());
+        }
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let arguments = Map::new();
+        let called = channel.call_tool("start_command", &arguments, &cancel, Arc::new(|_: &str| {}), true);
+        let called = tokio::time::timeout(Duration::from_secs(20), called).await;
+        assert!(matches!(called, Ok(Err(Error::Cancelled))), "{called:?}");
     }
 }

@@ -14,7 +14,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
 /// The lines that may wait, so that a server there that does not read holds callers up and no memory.
-const MAX_LINES: usize = 64;
+pub(super) const MAX_LINES: usize = 64;
 
 /// The time that the server there has to read that its session ends.
 const CLOSE_TIME: Duration = Duration::from_millis(500);

@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The most bytes of a file that are read.
 const MAX_BYTES: u64 = 1 << 20;
@@ -139,12 +139,12 @@ impl LeaseFolder {
             .ok()?;
         let mut text = String::new();
         (&mut file).take(MAX_BYTES).read_to_string(&mut text).ok()?;
-        let record = serde_json::from_str(first_line(&text))
+        let record: LeaseRecord = serde_json::from_str(first_line(&text))
             .inspect_err(|error| tracing::warn!("{} is no lease: {error}", path.display()))
             .ok()?;
-        let is_created = text.lines().nth(1) == Some(CREATED);
+        let is_settled = text.lines().nth(1) == Some(CREATED) || record.settles_at <= SystemTime::now();
         let place = LeaseFile { path: path.to_owned(), lock: file };
-        Some(OrphanedLease { record, is_created, place })
+        Some(OrphanedLease { record, is_settled, place })
     }
 }
 

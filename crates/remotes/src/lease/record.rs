@@ -58,8 +58,8 @@ pub struct Reaped {
 /// A lease that nobody owned, and that this process owns now, at its place.
 pub(super) struct OrphanedLease<P> {
     pub(super) record: LeaseRecord,
-    /// True if its owner has noted that it was created.
-    pub(super) is_created: bool,
+    /// True if its creation is over: its owner has noted that it was created, or the time for the creation has passed.
+    pub(super) is_settled: bool,
     pub(super) place: P,
 }
 

@@ -1,7 +1,7 @@
 //! [`LeaseRegistry`]: the place where a server writes down its leases.
 
 #[cfg(feature = "database")]
-use super::database::LeaseDatabase;
+use super::database::{LeaseDatabase, LeaseDatabaseError};
 use super::destroying::{Destroyed, destroy};
 use super::folder::LeaseFolder;
 use super::owned::{Lease, LeasePlace};
@@ -12,7 +12,7 @@ use crate::settings::RemoteSettings;
 use error_causes::chain;
 use process_runner::Runner;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// The place where a server writes down its leases. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -93,7 +93,8 @@ impl LeaseRegistry {
     /// are the remotes of the configuration, some of which they may name.
     ///
     /// # Errors
-    /// The registry cannot be read or changed.
+    /// The registry cannot be read. A lease that cannot be changed there is one of those that failed, so that those that were
+    /// destroyed are told.
     pub async fn reap(&self, configured: &[RemoteSettings], runner: &Runner) -> Result<Reaped, Error> {
         let mut reaped = Reaped::default();
         match self {
@@ -101,15 +102,27 @@ impl LeaseRegistry {
                 folder.remove_abandoned()?;
                 for path in folder.files()? {
                     if let Some(orphan) = folder.take_over(&path) {
-                        reap_one(orphan, LeasePlace::File, (configured, runner), &mut reaped).await?;
+                        reap_one(orphan, LeasePlace::File, (configured, runner), &mut reaped).await;
                     }
                 }
             }
             #[cfg(feature = "database")]
             Self::Database(database) => {
                 for id in database.orphans(&mut reaped).await? {
-                    if let Some(orphan) = database.take_over(&id).await? {
-                        reap_one(orphan, LeasePlace::Row, (configured, runner), &mut reaped).await?;
+                    match database.take_over(&id).await {
+                        Ok(None) => {}
+                        Ok(Some(orphan)) => {
+                            reap_one(orphan, LeasePlace::Row, (configured, runner), &mut reaped).await;
+                        }
+                        Err(error) => {
+                            let is_silent =
+                                matches!(error, Error::LeaseDatabase(LeaseDatabaseError::Timeout));
+                            reaped.failed.push((id, chain(&error)));
+                            // Each further lease would wait as long, and the account would come too late.
+                            if is_silent {
+                                break;
+                            }
+                        }
                     }
                 }
             }
@@ -123,11 +136,10 @@ async fn reap_one<P>(
     place: impl FnOnce(P) -> LeasePlace,
     (configured, runner): (&[RemoteSettings], &Runner),
     reaped: &mut Reaped,
-) -> Result<(), Error> {
+) {
     let place = place(orphan.place);
-    let OrphanedLease { record, is_created, .. } = orphan;
-    // Before the commands run: what is created until now, they find.
-    let is_settled = is_created || record.settles_at <= SystemTime::now();
+    // `is_settled` was read before the commands run: what was created until then, they find.
+    let OrphanedLease { record, is_settled, .. } = orphan;
     let destroyed = async {
         let commands = record.commands(configured)?;
         destroy(&record.id, &commands, runner).await
@@ -137,15 +149,14 @@ async fn reap_one<P>(
             place.give_up().await;
             reaped.unsettled.push(record.id);
         }
-        Ok(_) => {
-            place.remove().await?;
-            reaped.destroyed.push(record.id);
-        }
+        Ok(_) => match place.remove().await {
+            Ok(()) => reaped.destroyed.push(record.id),
+            Err(error) => reaped.failed.push((record.id, chain(&error))),
+        },
         // The other leases are still tried: one engine that is unreachable must not keep the rest alive.
         Err(error) => {
             place.give_up().await;
             reaped.failed.push((record.id, chain(&error)));
         }
     }
-    Ok(())
 }

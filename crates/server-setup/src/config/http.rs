@@ -79,7 +79,7 @@ pub struct HttpTable {
     /// True writes the leases of remotes into the database of the audit, where every server that uses the database finds
     /// them. False by default: into files.
     pub lease_database: Setting<bool>,
-    /// The silence of a server in the database, in milliseconds, after which others destroy what its leases name: 1,000 to
+    /// The silence of a server in the database, in milliseconds, after which others destroy what its leases name: 15,000 to
     /// 3,600,000; 30,000 by default.
     pub lease_silence_ms: Setting<u64>,
     /// The URL that clients call the server by, `https://name/mcp`: the resource of RFC 9728 and the default audience.

@@ -297,7 +297,7 @@ fn visit<V: SettingVisitor>(config: &mut Config, key: &str, visitor: V) -> Optio
         "http.audit_database" => visitor.visit(&mut http.audit_database, any()),
         "http.lease_database" => visitor.visit(&mut http.lease_database, any()),
         "http.lease_silence_ms" => {
-            visitor.visit(&mut http.lease_silence_ms, within(1000..=3_600_000, " of milliseconds"))
+            visitor.visit(&mut http.lease_silence_ms, within(15_000..=3_600_000, " of milliseconds"))
         }
         "http.public_url" => visitor.visit(&mut http.public_url, any()),
         "http.jwt_issuer" => visitor.visit(&mut http.jwt_issuer, any()),

@@ -6,10 +6,15 @@ use crate::mcp::answer::Answer;
 use crate::mcp::call_context::CallContext;
 use crate::mcp::forwarding::ForwardedCall;
 use crate::mcp::tool_error::ToolError;
+use futures_util::future::join_all;
 use serde_json::{Map, Value};
+use std::time::Duration;
 
 /// The tool that lists background commands.
 const LIST_COMMANDS: &str = "list_commands";
+/// The time that a machine has for its list.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The tool that lists sessions.
 const LIST_SESSIONS: &str = "list_sessions";
 /// The tools that start sessions, and those whose answers repeat the id of one.
@@ -72,8 +77,8 @@ impl RoutedTool {
     }
 }
 
-/// Adds the lists of the machines that the caller uses to `here`, the list of this one. A machine that gives none is named
-/// in the answer.
+/// Adds the lists of the machines that the caller uses to `here`, the list of this one. All machines are asked at once. A
+/// machine that gives none in time is named in the answer.
 pub(super) async fn list_all(
     routes: CallRoutes,
     tool: RoutedTool,
@@ -81,10 +86,19 @@ pub(super) async fn list_all(
     (arguments, context): (Map<String, Value>, CallContext),
 ) -> Result<Answer, ToolError> {
     let mut list = here?;
-    for machine in (routes.in_use)(&context) {
+    let asked = (routes.in_use)(&context).into_iter().map(|machine| {
         let call = ForwardedCall { tool: tool.name, arguments: arguments.clone(), context: context.clone() };
+        let answered = tokio::time::timeout(LIST_TIMEOUT, (routes.route)(machine, call));
+        async move { (machine, answered.await) }
+    });
+    for (machine, answered) in join_all(asked).await {
         let name = routes.name(machine);
-        let failed = match (routes.route)(machine, call).await {
+        let Ok(answered) = answered else {
+            let seconds = LIST_TIMEOUT.as_secs();
+            list = list.then(format!("\n[what runs on `{name}` is missing: no answer in {seconds} s]"));
+            continue;
+        };
+        let failed = match answered {
             Ok(other) if !other.is_failed() => {
                 list = tool.add(list, machine, &tool.with_machine(name, other));
                 continue;
@@ -122,4 +136,33 @@ fn lines_with_id(machine: &str, text: &str) -> String {
         _ => line.to_owned(),
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::remote_effects::RemoteEffects;
+    use process_runner::CancellationToken;
+    use role_policy::Caller;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_does_not_answer_holds_up_no_list_of_another() {
+        let machines = ["hangs", "hangs-too", "box"].map(|name| (name.to_owned(), RemoteEffects::default()));
+        let route = |machine, _: ForwardedCall| async move {
+            if machine < 2 {
+                std::future::pending::<()>().await;
+            }
+            Ok(Answer::text("1 sessions\n{\"session_id\":\"there\"}"))
+        };
+        let routes = CallRoutes::new(machines, route, |_| vec![0, 1, 2]);
+        let tool = RoutedTool { name: LIST_SESSIONS, toolset: "sessions", effects: &[] };
+        let context = CallContext::new(Caller::new("ada"), CancellationToken::new());
+        let here = Ok(Answer::text("1 sessions\n{\"session_id\":\"here\"}"));
+        let start = tokio::time::Instant::now();
+        let list = list_all(routes, tool, here, (Map::new(), context)).await.unwrap().to_text();
+        assert_eq!(start.elapsed().as_secs(), LIST_TIMEOUT.as_secs());
+        for part in ["2 sessions", "here", "box:there", "`hangs` is missing", "`hangs-too` is missing"] {
+            assert!(list.contains(part), "{part}: {list}");
+        }
+    }
 }

@@ -18,8 +18,8 @@ use std::sync::Arc;
 const TAKES_COMMAND_ID: [&str; 3] = ["read_command_output", "write_command_input", "stop_command"];
 
 /// The beginnings of names that have a meaning of their own, and are no machine there.
-const NO_MACHINES: [&str; 9] =
-    ["pid", "port", "process", "sqlite", "postgres", "postgresql", "mysql", "http", "https"];
+const NO_MACHINES: [&str; 10] =
+    ["pid", "port", "process", "sqlite", "postgres", "postgresql", "mysql", "mariadb", "http", "https"];
 
 pub(super) type Route =
     dyn Fn(usize, ForwardedCall) -> BoxFuture<'static, Result<Answer, ToolError>> + Send + Sync;
@@ -77,16 +77,15 @@ impl CallRoutes {
     /// Returns the machine that a path names, and the path there. What follows the colon begins with `/` or `~`, so that
     /// the name of another root of this machine is none.
     pub(super) fn find<'p>(&self, path: &'p str) -> Option<(usize, &'p str)> {
-        let (index, there) = self.find_name(path)?;
-        let is_absolute = there.starts_with('/') || there == "~" || there.starts_with("~/");
-        is_absolute.then_some((index, there))
+        self.find_name(path, |there| there.starts_with('/') || there == "~" || there.starts_with("~/"))
     }
 
-    /// Returns the machine whose name and colon begin a text, and the rest.
-    fn find_name<'p>(&self, text: &'p str) -> Option<(usize, &'p str)> {
-        self.machines.iter().enumerate().find_map(|(index, machine)| {
-            Some((index, text.strip_prefix(machine.name.as_str())?.strip_prefix(':')?))
-        })
+    /// Returns the machine with the longest name that begins a text with a colon behind it, and the rest, if the rest is
+    /// accepted.
+    fn find_name<'p>(&self, text: &'p str, accepts: impl Fn(&str) -> bool) -> Option<(usize, &'p str)> {
+        let rest = |name: &str| text.strip_prefix(name)?.strip_prefix(':').filter(|rest| accepts(rest));
+        let found = self.machines.iter().enumerate().filter_map(|(index, it)| Some((index, rest(&it.name)?)));
+        found.min_by_key(|(_, rest)| rest.len())
     }
 
     /// Returns the machine that an argument names, and the rest of the argument.
@@ -94,7 +93,7 @@ impl CallRoutes {
         match place {
             Place::Path | Place::RelativePath => self.find(text),
             Place::Name => {
-                self.find_name(text).filter(|(index, _)| !NO_MACHINES.contains(&self.name(*index)))
+                self.find_name(text, |_| true).filter(|(index, _)| !NO_MACHINES.contains(&self.name(*index)))
             }
         }
     }
@@ -184,6 +183,30 @@ mod tests {
             Ok(Answer::text(format!("{machine} {} {}", call.tool, Value::Object(call.arguments))))
         };
         CallRoutes::new(machines, route, |_| Vec::new())
+    }
+
+    #[test]
+    fn the_longest_name_that_fits_is_that_of_the_machine() {
+        let machines = ["a", "a:b", "mariadb"].map(|name| (name.to_owned(), RemoteEffects::new(Vec::new())));
+        let route = |_, _: ForwardedCall| async { Ok(Answer::text(String::new())) };
+        let routes = CallRoutes::new(machines, route, |_| Vec::new());
+        for (path, found) in [
+            ("a:b:/x", Some((1, "/x"))),
+            ("a:/b:/x", Some((0, "/b:/x"))),
+            ("a:~/x", Some((0, "~/x"))),
+            ("a:b:x", None),
+            ("a:b/x", None),
+        ] {
+            assert_eq!(routes.find(path), found, "{path}");
+        }
+        for (text, found) in [
+            ("a:b:id", Some((1, "id"))),
+            ("a:id", Some((0, "id"))),
+            ("a:b", Some((0, "b"))),
+            ("mariadb://host/shop", None),
+        ] {
+            assert_eq!(routes.find_in(Place::Name, text), found, "{text}");
+        }
     }
 
     const TWO_PATHS: &[Effect] = &[Effect::Moves("source"), Effect::Replaces("destination")];

@@ -161,7 +161,7 @@ pub(super) fn called_rules(command: &ScriptCommand) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::project_command::script::split_commands;
+    use crate::testing::project_command::shell::split_commands;
 
     #[test]
     fn a_line_is_read_as_the_shell_gets_it() {

@@ -28,6 +28,6 @@ pub(crate) use command::{CommandPart, ProjectCommand, ReporterLoading, RunnerOwn
 pub(crate) use django::django;
 pub(crate) use find::{commands_not_run, flags_of_runner, project_command};
 pub(crate) use runner_flags::RunnerFlags;
-pub(crate) use script::{ScriptCommand, file_name, split_commands};
-pub(crate) use shell::{ShellOptions, commands_of_shell};
+pub(crate) use script::{ScriptCommand, file_name};
+pub(crate) use shell::{ShellOptions, commands_of_shell, split_commands};
 pub(crate) use tox::pytest_words_of_tox;

@@ -1,7 +1,8 @@
 //! The test command of a Node project: its script `test`, by its package manager.
 
 use super::command::{CommandPart, ProjectCommand, ReporterLoading};
-use super::script::{ScriptCommand, file_name, split_commands};
+use super::script::{ScriptCommand, file_name};
+use super::shell::split_commands;
 use crate::ci::node::package_manager;
 use crate::ci::project::Project;
 use crate::testing::error::TestError;

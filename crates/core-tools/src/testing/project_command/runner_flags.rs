@@ -176,7 +176,7 @@ fn options(words: &[&str], runner: TestRunner) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::project_command::script::split_commands;
+    use crate::testing::project_command::shell::split_commands;
 
     fn flags(script: &str, runner: TestRunner) -> String {
         let flags = runner_flags(&split_commands(script), runner).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A command of a script: its words, and how the script takes its failure.
 
-use super::shell::{LoopWords, ShellOptions, commands_of_shell};
+use super::shell::LoopWords;
 use process_runner::CommandLine;
 
 /// A command of a script: `MODE=strict jest --ci` of `tsc && MODE=strict jest --ci`.
@@ -109,14 +109,10 @@ fn without_redirections(words: Vec<String>) -> Vec<String> {
     kept
 }
 
-/// Returns the commands of a script of `sh`.
-pub(crate) fn split_commands(script: &str) -> Vec<ScriptCommand> {
-    commands_of_shell(script, ShellOptions::default())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::project_command::shell::split_commands;
 
     fn texts(script: &str) -> Vec<String> {
         split_commands(script).into_iter().map(|command| command.text).collect()

@@ -84,6 +84,8 @@ impl ScriptFiles {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "a test makes its files itself")]
+
     use super::*;
     use crate::testing::project_command::split_commands;
     use crate::workspace::Workspace;

@@ -13,7 +13,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 /// The time that one statement may take, with the connection before it.
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
+// One slow statement must cost no lease: a sign of life waits for it, and the shortest silence that can be configured is 15 s.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The times of the databases, in milliseconds.
 const SQLITE_NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
@@ -78,7 +79,7 @@ impl LeaseConnection {
                 .journal_mode(SqliteJournalMode::Wal)
                 // After a power cut a lease must be there, because what was created may have survived.
                 .synchronous(SqliteSynchronous::Full)
-                .busy_timeout(Duration::from_secs(5))
+                .busy_timeout(Duration::from_secs(4))
                 .disable_statement_logging();
             return Ok(Self::Sqlite(Box::new(options), None));
         }
@@ -150,6 +151,33 @@ impl LeaseConnection {
             self.disconnect();
         }
         done
+    }
+
+    /// Returns the time of the database, in milliseconds.
+    pub(super) async fn now_ms(&mut self) -> Result<i64, LeaseDatabaseError> {
+        let now = within(async {
+            self.connect().await?;
+            match self {
+                Self::Sqlite(_, Some(connection)) => {
+                    sqlx::query(AssertSqlSafe(schema::sql::NOW.replace("{now}", SQLITE_NOW)))
+                        .fetch_one(connection)
+                        .await?
+                        .try_get(0)
+                }
+                Self::Postgres(_, Some(connection)) => {
+                    sqlx::query(AssertSqlSafe(schema::sql::NOW.replace("{now}", POSTGRES_NOW)))
+                        .fetch_one(connection)
+                        .await?
+                        .try_get(0)
+                }
+                Self::Sqlite(_, None) | Self::Postgres(_, None) => Err(sqlx::Error::PoolClosed),
+            }
+        });
+        let now = now.await;
+        if now.is_err() {
+            self.disconnect();
+        }
+        now
     }
 
     /// Runs a statement that returns rows of the table.

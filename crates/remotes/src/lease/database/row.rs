@@ -2,7 +2,7 @@
 
 use super::connection::Bind;
 use super::schema::sql;
-use super::shared::SharedDatabase;
+use super::shared::{Ownership, SharedDatabase};
 use crate::error::Error;
 use error_causes::chain;
 use std::sync::Arc;
@@ -12,13 +12,15 @@ use std::sync::Arc;
 pub(in crate::lease) struct LeaseRow {
     database: Arc<SharedDatabase>,
     pub(super) id: String,
+    /// False once it is removed or given up.
+    is_held: bool,
 }
 
 impl LeaseRow {
-    /// A lease that this process owns from now on.
+    /// Makes the row of a lease that this process owns from now on.
     pub(super) fn new(database: &Arc<SharedDatabase>, id: String) -> Self {
-        database.held().insert(id.clone());
-        Self { database: Arc::clone(database), id }
+        database.held().insert(id.clone(), Ownership::Own);
+        Self { database: Arc::clone(database), id, is_held: true }
     }
 
     fn binds(&self) -> [Bind<'_>; 2] {
@@ -32,13 +34,23 @@ impl LeaseRow {
         }
     }
 
-    pub(in crate::lease) async fn remove(self) -> Result<(), Error> {
+    /// Ends the signs of life: from now on it may be another row's lease.
+    fn release(&mut self) {
+        if std::mem::take(&mut self.is_held) {
+            self.database.held().remove(&self.id);
+        }
+    }
+
+    pub(in crate::lease) async fn remove(mut self) -> Result<(), Error> {
+        // Before the row goes: a sign of life for a row that is not there means that another server has taken it.
+        self.release();
         // One that another server has taken is removed by that one.
         self.database.execute(sql::REMOVE, &self.binds()).await.map(drop)
     }
 
     /// Gives the lease up at once. Where that cannot be written down, the silence of this lease says it in time.
-    pub(in crate::lease) async fn give_up(self) {
+    pub(in crate::lease) async fn give_up(mut self) {
+        self.release();
         if let Err(error) = self.database.execute(sql::GIVE_UP, &self.binds()).await {
             tracing::warn!("{} is given up without a word to the database: {}", self.id, chain(&error));
         }
@@ -47,6 +59,6 @@ impl LeaseRow {
 
 impl Drop for LeaseRow {
     fn drop(&mut self) {
-        self.database.held().remove(&self.id);
+        self.release();
     }
 }

@@ -26,6 +26,11 @@ pub(crate) fn commands_of_shell(text: &str, options: ShellOptions) -> Vec<Script
     flow.found.into_values().map(|found| command_of(text, &found, is_unread)).collect()
 }
 
+/// Returns the commands of a script of `sh`.
+pub(crate) fn split_commands(script: &str) -> Vec<ScriptCommand> {
+    commands_of_shell(script, ShellOptions::default())
+}
+
 /// Returns the text with other characters of the same length in place of those that the scanner of the grammar does not
 /// survive. The places of the nodes are then those of the text.
 fn plain_text(text: &str) -> String {

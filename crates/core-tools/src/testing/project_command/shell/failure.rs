@@ -1,6 +1,6 @@
 //! The effect that a failure has where a shell acts on it: `|| exit 1`, `|| failed=1`, `else return 1`.
 
-use super::exit_flow::Place;
+use super::place::Place;
 use super::words::{Source, children, descendants, named_children};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -8,6 +8,10 @@ use tree_sitter::Node;
 
 /// The number of functions that call each other which are followed.
 const MAX_CALLS: usize = 4;
+
+/// The question whether a failure at a node becomes that of the whole: the node, the place with what led there, and the
+/// number of calls of functions.
+type FailureQuestion = (usize, [bool; 4], usize);
 
 /// The nodes of a text that acts on failures.
 pub(super) struct FailureActions<'s, 't> {
@@ -20,7 +24,7 @@ pub(super) struct FailureActions<'s, 't> {
     /// The names by which the text decides on its exit code.
     deciding_names: OnceCell<HashSet<&'s str>>,
     /// The answers for nodes that were asked for before: a large script asks for some of them thousands of times.
-    failures: RefCell<HashMap<(usize, [bool; 4], usize), bool>>,
+    failures: RefCell<HashMap<FailureQuestion, bool>>,
 }
 
 impl<'s, 't> FailureActions<'s, 't> {
@@ -203,7 +207,7 @@ impl<'s, 't> FailureActions<'s, 't> {
                 }
                 "list" if last == Some(node) => texts.push(text),
                 "list" if ends(node) => {
-                    texts.extend(named_children(node).next().map(|left| self.source.of(left)))
+                    texts.extend(named_children(node).next().map(|left| self.source.of(left)));
                 }
                 _ => {}
             }

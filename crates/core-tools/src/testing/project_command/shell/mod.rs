@@ -9,9 +9,10 @@ mod exit_flow;
 mod failure;
 mod loops;
 mod options;
+mod place;
 mod words;
 
-pub(crate) use commands::commands_of_shell;
+pub(crate) use commands::{commands_of_shell, split_commands};
 pub(crate) use loops::LoopWords;
 pub(super) use options::SHELLS;
 pub(crate) use options::ShellOptions;
