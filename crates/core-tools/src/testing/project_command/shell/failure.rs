@@ -9,6 +9,9 @@ use tree_sitter::Node;
 /// The number of functions that call each other which are followed.
 const MAX_CALLS: usize = 4;
 
+/// A node, the parts of its place that matter, and the number of calls that led to it.
+type FailureKey = (usize, [bool; 4], usize);
+
 /// The nodes of a text that acts on failures.
 pub(super) struct FailureActions<'s, 't> {
     source: Source<'s>,
@@ -20,7 +23,7 @@ pub(super) struct FailureActions<'s, 't> {
     /// The names by which the text decides on its exit code.
     deciding_names: OnceCell<HashSet<&'s str>>,
     /// The answers for nodes that were asked for before: a large script asks for some of them thousands of times.
-    failures: RefCell<HashMap<(usize, [bool; 4], usize), bool>>,
+    failures: RefCell<HashMap<FailureKey, bool>>,
 }
 
 impl<'s, 't> FailureActions<'s, 't> {
@@ -203,7 +206,7 @@ impl<'s, 't> FailureActions<'s, 't> {
                 }
                 "list" if last == Some(node) => texts.push(text),
                 "list" if ends(node) => {
-                    texts.extend(named_children(node).next().map(|left| self.source.of(left)))
+                    texts.extend(named_children(node).next().map(|left| self.source.of(left)));
                 }
                 _ => {}
             }
