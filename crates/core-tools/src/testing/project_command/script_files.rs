@@ -93,10 +93,10 @@ mod tests {
     /// Returns the first command of a text, with the scripts that it runs.
     fn read(files: &[(&str, &str)], text: &str) -> (ScriptCommand, bool) {
         let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            std::fs::write(folder.path().join(name), text).unwrap();
-        }
         let project = Project::new(Workspace::new([folder.path()]).unwrap().locate(".").unwrap());
+        for (name, text) in files {
+            project.folder().join(name).unwrap().write(text.as_bytes()).unwrap();
+        }
         let mut command = split_commands(text).remove(0);
         let mut files = ScriptFiles::default();
         files.read_into(&mut command, &project);

@@ -9,9 +9,8 @@ use tree_sitter::Node;
 /// The number of functions that call each other which are followed.
 const MAX_CALLS: usize = 4;
 
-/// The question whether a failure at a node becomes that of the whole: the node, the place with what led there, and the
-/// number of calls of functions.
-type FailureQuestion = (usize, [bool; 4], usize);
+/// A node, the parts of its place that matter, and the number of calls that led to it.
+type FailureKey = (usize, [bool; 4], usize);
 
 /// The nodes of a text that acts on failures.
 pub(super) struct FailureActions<'s, 't> {
@@ -24,7 +23,7 @@ pub(super) struct FailureActions<'s, 't> {
     /// The names by which the text decides on its exit code.
     deciding_names: OnceCell<HashSet<&'s str>>,
     /// The answers for nodes that were asked for before: a large script asks for some of them thousands of times.
-    failures: RefCell<HashMap<FailureQuestion, bool>>,
+    failures: RefCell<HashMap<FailureKey, bool>>,
 }
 
 impl<'s, 't> FailureActions<'s, 't> {
