@@ -170,7 +170,10 @@ mod tests {
     fn each_url_in_a_text_counts_and_a_search_names_none() {
         let prompt = |text: &str| check(&json!({ "prompt": text }), &["docs.example", "[::1]:8080"]);
         assert_eq!(prompt("Read (https://docs.example/a), and http://[::1]:8080."), Ok(()));
-        assert_eq!(prompt("Read 'https://docs.example', `https://docs.example` and \"https://docs.example\"."), Ok(()));
+        assert_eq!(
+            prompt("Read 'https://docs.example', `https://docs.example` and \"https://docs.example\"."),
+            Ok(())
+        );
         let refused = prompt("Read https://docs.example and http://other.example, please").unwrap_err();
         assert_eq!(refused.to_string(), "`other.example:80` is not in this role's hosts");
         assert_eq!(check(&json!({"query": "weather"}), &["docs.example"]), Err(WebRefusal::NoUrl));
