@@ -160,7 +160,6 @@ fn what_clients_load_by_themselves_is_changed_by_no_line_and_no_tool() {
     let home = tempfile::tempdir().unwrap();
     let project = project(home.path());
     project.write(".claude/commands/there.md", "there");
-    project.write(".claude/commands/stays.md", "stays");
     check(
         &project,
         home.path(),
@@ -410,6 +409,7 @@ fn a_person_may_agree_to_a_line_that_changes_a_plug_in_and_exec_then_keeps_that_
     let home = tempfile::tempdir().unwrap();
     let project = project(home.path());
     project.write(".claude/commands/there.md", "there");
+    project.write(".claude/commands/stays.md", "stays");
     project.write(
         "other.sh",
         "mkdir -p .vscode; echo evil > .opencode/plugin/new.js; echo evil > .vscode/tasks.json
