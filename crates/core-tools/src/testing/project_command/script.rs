@@ -111,7 +111,6 @@ fn without_redirections(words: Vec<String>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::testing::project_command::shell::split_commands;
 
     fn texts(script: &str) -> Vec<String> {
