@@ -154,7 +154,7 @@ fn what_a_script_of_a_project_loses_is_not_verified() {
         program(&sample, "bin/test", &format!("#!/bin/bash\n{script}"));
         let report = sample.try_run(&RunTests::new()).unwrap();
         is_not_verified(&report, "`sh ");
-        assert_eq!((&*report.runner, report.passed), ("script", 1), "{script}");
+        assert_eq!((report.runner, report.passed), ("script", 1), "{script}");
         // The same as a command of a makefile, and one of a script of npm.
         let sample = sample!("make");
         with_scripts(&sample);
