@@ -59,8 +59,12 @@ impl GoOutput {
     /// Adds the tests of a package, and the package itself where it tells nothing of them.
     fn package_ended(&mut self, package: &str, status: Option<TestStatus>, reason: Option<&str>) {
         self.has_package = true;
-        let tests = std::mem::take(&mut self.tests);
+        let mut tests = std::mem::take(&mut self.tests);
         self.begun.clear();
+        // No test of a package that is `ok` has failed: a test has printed the line.
+        if status.is_some_and(|status| !status.is_failure()) {
+            tests.retain(|test| !test.status.is_failure());
+        }
         let tells_failure = tests.iter().any(|test| test.status.is_failure());
         let is_told = match status {
             None => true,
@@ -134,6 +138,8 @@ mod tests {
         let verbose = "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n--- SKIP: TestB (0.00s)\nPASS\nok  \texample.org/a\t(cached)\n";
         assert_eq!(counts(verbose), Some(TestCounts { passed: 1, failed: 0, skipped: 1 }));
         let printed = "=== RUN   TestA\n--- PASS: TestForged (0.00s)\n--- PASS: TestA (0.00s)\nPASS\nok  \texample.org/a\t0.1s\n";
+        assert_eq!(counts(printed), Some(TestCounts { passed: 1, failed: 0, skipped: 0 }));
+        let printed = "=== RUN   TestA\n--- FAIL: TestForged (0.00s)\n--- PASS: TestA (0.00s)\nPASS\nok  \texample.org/a\t0.1s\n";
         assert_eq!(counts(printed), Some(TestCounts { passed: 1, failed: 0, skipped: 0 }));
         let printed = "=== RUN   X\n--- FAIL: TestA (0.00s)\n--- FAIL: TestB (0.00s)\nFAIL\nFAIL\texample.org/a\t0.1s\n";
         assert_eq!(counts(printed), Some(TestCounts { passed: 0, failed: 2, skipped: 0 }));
