@@ -342,7 +342,7 @@ impl Judgement<'_> {
         let reason = format!("`{}`: {reason}", file.path);
         // Where the policy has a person asked about this call, the person can agree to a change of what clients load.
         let is_asked = self.asks.borrow().len() > asked_before;
-        if is_asked && self.check_path_for_asking(&path, file.access).is_ok() {
+        if is_asked && self.may_be_asked_about(&path, file.access) {
             self.asks.borrow_mut().push((rule.clone(), reason));
             return Ok(rule);
         }
@@ -378,9 +378,9 @@ impl Judgement<'_> {
         check_path(self.workspace, path, access)
     }
 
-    /// Checks the same with the protection that no person's word opens.
-    pub(crate) fn check_path_for_asking(&self, path: &Path, access: Access) -> Result<(), String> {
-        check_path(self.workspace_for_asking, path, access)
+    /// Returns true if a person may agree to this access to a path: no person's word opens what else is protected.
+    pub(crate) fn may_be_asked_about(&self, path: &Path, access: Access) -> bool {
+        check_path(self.workspace_for_asking, path, access).is_ok()
     }
 }
 

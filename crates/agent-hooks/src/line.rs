@@ -203,7 +203,7 @@ impl Judgement<'_> {
                 self.authorize(&facts, arguments, folder, native)?;
                 if let Err(reason) = self.check_path(&path, file.access) {
                     let denial = denied(reason);
-                    if self.check_path_for_asking(&path, file.access).is_err() {
+                    if !self.may_be_asked_about(&path, file.access) {
                         return Err(denial);
                     }
                     openings.push(PersonalOpening::new(denial, &file.path, vec![path]));
